@@ -33,8 +33,10 @@ from geostat.what_if.labelled_study import whatif as evaluate_grid
 from theory.head.results import Edition
 
 if TYPE_CHECKING:
+    import torch
     from statsmodels.regression.linear_model import RegressionResultsWrapper
     from statsmodels.regression.mixed_linear_model import MixedLMResultsWrapper
+    from transformers import PreTrainedTokenizerBase
 
 
 @one_error
@@ -73,28 +75,37 @@ def documents(*patterns: str | Path) -> tuple[Path, ...]:
 
 @one_error
 def capture(
-    model: str | None = None,
+    model: str | torch.nn.Module | None = None,
     *,
-    documents: str | Path | Iterable[str | Path] = (),
-    count: int = 8,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    documents: str | Path | Iterable[str | Path | Sequence[int]] = (),
+    count: int | None = None,
     length: int = 1024,
     out: str | Path = "run.zarr",
     fresh: bool = False,
     null: bool = True,
+    hash_weights: bool = True,
     **settings: Any,
 ) -> xr.DataTree:
     """Measure a model's heads into a store and open it.
 
+    A model in memory is measured where it lies, on whatever devices, and is afterwards as it was.
+
     Args:
-        model: hub id, local directory or GGUF file; None: the built-in model.
-        documents: text files, folders or .jsonl; none, or "builtin": several kinds of Python's own
-            texts; "builtin:topics": its language reference alone.
-        count: how many documents.
+        model: hub id, local directory or GGUF file; a transformers model, or a module that holds
+            one and has its `get_decoder`, such as peft's; None: the built-in model.
+        tokenizer: of a model in memory; not needed for documents that are token ids.
+        documents: text files, folders or .jsonl; texts, which are strings with white space that
+            name no file; token ids, one row of whole numbers a document; or some of each. None,
+            or "builtin": several kinds of Python's own texts; "builtin:topics": its language
+            reference alone.
+        count: how many documents; all of those in memory, 8 of named ones unless told.
         length: tokens of a window.
         out: the store, or a folder for it.
         fresh: throw away a store that stands there. Otherwise an equal run is completed, and one of
             other settings refused.
         null: measure the null baselines too.
+        hash_weights: tell a model in memory by the sha256 of its weights, which reads all of them.
         settings: further fields of `geostat.runs.settings.Settings`.
 
     Raises:
@@ -107,10 +118,20 @@ def capture(
     ('document', 'layer', 'head', 'n')
     """
     from geostat.runs import measurement
-    from geostat.runs.settings import settings_of
+    from geostat.runs.in_memory import asked
 
-    asked = settings_of(model, documents, count=count, length=length, **settings)
-    return measurement.measure(asked, Path(out), fresh=fresh, null=null).tree()
+    described, held, texts = asked(
+        model,
+        tokenizer,
+        documents,
+        count=count,
+        length=length,
+        hash_weights=hash_weights,
+        **settings,
+    )
+    return measurement.measure(
+        described, Path(out), model=held, documents=texts, fresh=fresh, null=null
+    ).tree()
 
 
 @one_error

@@ -6,6 +6,8 @@ which type, on which device. Imports torch, transformers and safetensors only.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -33,7 +35,7 @@ class LoadedModel:
     """A model in evaluation mode without gradients, its tokenizer, and what identifies it."""
 
     model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase
+    tokenizer: PreTrainedTokenizerBase | None
     id: str
     """The hub id, the path as given, or the name of the built-in model."""
     revision: str | None
@@ -115,35 +117,55 @@ class FoundModel:
             options["config"] = self.config  # takes seconds to read again
         with quiet():
             model = load_weights(self.source, options).to(self.device).eval().requires_grad_(False)
-        shapes: list[
-            tuple[int, ...]
-        ] = []  # of each layer, as two tokens that go through the tap show them
-        tap(
+        return loaded(
             model,
-            torch.tensor([[0, 1]]),
-            lambda layer: shapes.append((layer.alpha.shape[2], *layer.values.shape[1::2])),
-        )
-        if len(set(shapes)) != 1:
-            raise InputError(
-                f"{self.source.model}: its layers differ in heads or in their dimension, expected"
-                " the same in each. Use another model."
-            )
-        heads, kv_heads, dimension = shapes[0]
-        return LoadedModel(
-            model=model,
-            tokenizer=self.tokenizer,
+            self.tokenizer,
             id=self.source.model,
             revision=self.source.revision,
             sha256=self.source.identity(),
-            family=model.get_decoder().config.model_type,
-            layers=len(shapes),
-            heads=heads,
-            kv_heads=kv_heads,
-            dimension=dimension,
             dtype=self.dtype,
             device=self.device,
-            sliding_window=sliding_window(model.get_decoder().config),
         )
+
+    @contextmanager
+    def lent(self) -> Iterator[LoadedModel]:
+        """Load the model for as long as it is measured."""
+        yield self.load()
+
+
+def loaded(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, *, id: str, **identity: Any
+) -> LoadedModel:
+    """Return a model in evaluation mode with what identifies it, its sizes as two tokens that go
+    through the tap show them.
+
+    Raises:
+        InputError: the tap refuses the model, or its layers differ.
+    """
+    shapes: list[tuple[int, ...]] = []  # of each layer
+    tap(
+        model,
+        torch.tensor([[0, 1]]),
+        lambda layer: shapes.append((layer.alpha.shape[2], *layer.values.shape[1::2])),
+    )
+    if len(set(shapes)) != 1:
+        raise InputError(
+            f"{id}: its layers differ in heads or in their dimension, expected the same in each."
+            " Use another model."
+        )
+    heads, kv_heads, dimension = shapes[0]
+    return LoadedModel(
+        model=model,
+        tokenizer=tokenizer,
+        id=id,
+        family=model.get_decoder().config.model_type,
+        layers=len(shapes),
+        heads=heads,
+        kv_heads=kv_heads,
+        dimension=dimension,
+        sliding_window=sliding_window(model.get_decoder().config),
+        **identity,
+    )
 
 
 def sliding_window(config: PreTrainedConfig) -> int | None:

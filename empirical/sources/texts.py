@@ -49,6 +49,8 @@ class Document:
     text: str
     kind: str = ""
     """What kind of text it is, among those that its corpus mixes."""
+    token_ids: tuple[int, ...] | None = None
+    """Its tokens, where these are what is given in place of a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

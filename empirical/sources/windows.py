@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -93,7 +93,7 @@ class Windows:
 
 def windows(
     documents: Iterable[Document],
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: PreTrainedTokenizerBase | None,
     *,
     length: int,
     count: int,
@@ -105,7 +105,8 @@ def windows(
     A document that is too short is left out and counted. The strata of a corpus take turns, so that
     each gives equally many while it has any. Documents are the sampling unit: two whose windows are
     the same, or nearly (`nearly_the_same`), would be one that counts twice, and are refused.
-    special_tokens: "default" (as the tokenizer puts them) or "none".
+    special_tokens: "default" (as the tokenizer puts them) or "none"; documents that are token ids
+    stay as they are, and need no tokenizer.
 
     Raises:
         InputError: an option is out of range, no document is long enough, or too few are, or two
@@ -147,7 +148,7 @@ def windows(
 
 def _long_enough(
     documents: Iterable[Document],
-    cut: Callable[[str], list[int]],
+    cut: Callable[[Document], Sequence[int]],
     length: int,
     held: list[int],
 ) -> Iterator[tuple[Document, tuple[int, ...]]]:
@@ -155,7 +156,7 @@ def _long_enough(
     tokens each document that was read has, of a long one `length` or more.
     """
     for document in documents:
-        ids = cut(document.text)
+        ids = cut(document)
         held.append(len(ids))
         if len(ids) >= length:
             yield document, tuple(ids[:length])
@@ -189,7 +190,11 @@ def _distinct(
 
 
 def _digest(document: Document) -> str:
-    """Return the sha256 of a document's whole text in UTF-8."""
+    """Return the sha256 of a document's whole text in UTF-8, or of its tokens as little-endian
+    32-bit integers.
+    """
+    if document.token_ids is not None:
+        return hashlib.sha256(np.array(document.token_ids, dtype="<i4").tobytes()).hexdigest()
     return hashlib.sha256(document.text.encode()).hexdigest()
 
 
@@ -269,15 +274,27 @@ def _twice(first: Document, second: Document, *, length: int, enough: int) -> st
 
 
 def _tokens(
-    tokenizer: PreTrainedTokenizerBase, text: str, *, special_tokens: str, length: int
-) -> list[int]:
-    """Return the tokens of a text: all of them if they are fewer than `length`, or else at least
-    the first `length`.
+    tokenizer: PreTrainedTokenizerBase | None,
+    document: Document,
+    *,
+    special_tokens: str,
+    length: int,
+) -> Sequence[int]:
+    """Return the tokens of a document: all of them if they are fewer than `length`, or else at
+    least the first `length`.
 
     A long text is not cut into tokens as a whole, which takes a minute for 50 MB: its start is, up
     to where twice as much text gives the same first `length` tokens. `verbose=False`: a text longer
     than the model's window is the usual case here, and nothing to warn of.
     """
+
+    if document.token_ids is not None:
+        return document.token_ids
+    if tokenizer is None:
+        raise InputError(
+            f"{document.name}: is a text, but no tokenizer was given. Give tokenizer=, or token ids."
+        )
+    text = document.text
 
     def cut(characters: int) -> list[int]:
         return list(

@@ -22,6 +22,7 @@ from empirical.capture.observers import (
 from empirical.measure.convention import Convention
 from empirical.sources import builtin, builtin_texts, models, texts
 from empirical.sources import windows as corpus
+from empirical.sources.given import HeldModel
 from empirical.sources.paths import path_of
 from empirical.store.manifest import read_root
 from empirical.store.store import Store
@@ -54,12 +55,12 @@ def text_of(settings: Settings) -> texts.Corpus:
 
 
 def find_model(settings: Settings) -> models.FoundModel:
-    """Find the asked-for model, and refuse what can be refused before its weights are read.
+    """Find the asked-for model; its weights are not read yet.
 
     Raises:
-        InputError: if it is not there, cannot be measured, or has no such heads.
+        InputError: if it is not there.
     """
-    result = models.find(
+    return models.find(
         settings.model,
         revision=settings.revision,
         dtype=settings.dtype,
@@ -67,11 +68,18 @@ def find_model(settings: Settings) -> models.FoundModel:
         trust_remote_code=settings.trust_remote_code,
         allow_pickle=settings.allow_pickle,
     )
-    result.refuse_unreadable(settings.length)
-    if result.heads is not None:
-        layers, heads = result.heads
+
+
+def refuse_misfit(model: models.FoundModel | HeldModel, settings: Settings) -> None:
+    """Refuse what can be refused of a model by its configuration.
+
+    Raises:
+        InputError: if it cannot be measured, or has no such heads.
+    """
+    model.refuse_unreadable(settings.length)
+    if model.heads is not None:
+        layers, heads = model.heads
         refuse_unknown_heads(settings.heads, layers=layers, heads=heads)
-    return result
 
 
 def _observers(settings: Settings, *, null: bool) -> list[Observer]:
@@ -98,12 +106,16 @@ def measure(
     settings: Settings,
     out: Path,
     *,
+    model: HeldModel | None = None,
+    documents: texts.Corpus | None = None,
     fresh: bool = False,
     null: bool = True,
     console: Console = QUIET,
 ) -> Store:
     """Capture the run that `settings` describe into `out`; an equal run that stopped early is
     completed, with `fresh` thrown away once the first document of the new one is complete.
+
+    model, documents: in memory, in place of those that the settings name.
 
     Raises:
         InputError: for bad settings, text or model, something at `out` that is no run, or a run of
@@ -116,15 +128,19 @@ def measure(
     if path.exists():
         read_root(path, damaged=fresh)  # refuses what is no run
     refuse_unwritable(path.parent)
-    refuse_text_as_model(settings)
+    if model is None:
+        refuse_text_as_model(settings)
     with capture_session(path) as kept:
-        if settings.model in (None, "builtin") and (notice := builtin.conversion_notice()):
+        builtin_model = model is None and settings.model in (None, "builtin")
+        if builtin_model and (notice := builtin.conversion_notice()):
             console.stage(notice)
         console.stage("read the text")
-        documents, result = text_of(settings), find_model(settings)
+        text = text_of(settings) if documents is None else documents
+        source = find_model(settings) if model is None else model
+        refuse_misfit(source, settings)
         windows = corpus.windows(
-            documents,
-            result.tokenizer,
+            text,
+            source.tokenizer,
             length=settings.length,
             count=settings.documents,
             special_tokens=settings.special_tokens,
@@ -132,30 +148,34 @@ def measure(
         if path.exists() and not fresh:
             refuse_other(StoredRun.open(path), asked_for(windows, **options), windows)
         console.stage("load the model")
-        model = result.load()
-        console.stage("capture")
-        observers = _observers(settings, null=null)
-        asked = {
-            "groups": [observer.group for observer in observers],
-            "named_heads": [list(head) for head in settings.heads],
-        }
-        store = capture(
-            model,
-            windows,
-            path,
-            observers=observers,
-            settings=asked,
-            **options,
-            fresh=fresh,
-            on_progress=console.captured,
-            on_kept=kept.append,
-        )
-        _note_texts(store, windows, result.tokenizer)
+        with source.lent() as lent:
+            console.stage("capture")
+            observers = _observers(settings, null=null)
+            asked = {
+                "groups": [observer.group for observer in observers],
+                "named_heads": [list(head) for head in settings.heads],
+            }
+            store = capture(
+                lent,
+                windows,
+                path,
+                observers=observers,
+                settings=asked,
+                **options,
+                fresh=fresh,
+                on_progress=console.captured,
+                on_kept=kept.append,
+            )
+        _note_texts(store, windows, source.tokenizer)
         return store
 
 
 def _note_texts(store: Store, windows: corpus.Windows, tokenizer: Any) -> None:
-    """Note in the provenance what each token of the documents stands for."""
+    """Note in the provenance what each token of the documents stands for; nothing without a
+    tokenizer.
+    """
+    if tokenizer is None:
+        return
     ids = np.unique(windows.token_ids).tolist()
     texts = [tokenizer.decode([one], clean_up_tokenization_spaces=False) for one in ids]
     known = {"id": ids, "text": texts}

@@ -95,7 +95,10 @@ class Settings:
         return Queries.read(self.queries, self.length)
 
 
-CAPTURE: Final = ("documents", "count", "length", "out", "fresh", "null")
+CAPTURE: Final = (
+    *("tokenizer", "documents", "count", "length", "out", "fresh", "null"),
+    "hash_weights",
+)
 """What `geostat.capture` takes beside a model and further settings."""
 
 

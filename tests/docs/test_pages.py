@@ -1,11 +1,13 @@
 """Pages of the documentation: Python in them runs, sentences are short, none is left out."""
 
+import random
 import re
 import statistics
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
+from support.families import letters, tiny
 from support.places import DOCS, ROOT
 from support.spine import Finished
 
@@ -46,13 +48,13 @@ def beside_a_run(
     return tmp_path
 
 
-def run(page: Path) -> None:
-    """Run the page's Python, one fence after the other, in one namespace."""
-    exec(compile(blocks(page), str(page), "exec"), {"__name__": "page"})
+def run(page: Path, **held: object) -> None:
+    """Run the page's Python, one fence after the other, in one namespace, in which `held` is."""
+    exec(compile(blocks(page), str(page), "exec"), {"__name__": "page", **held})
     plt.close("all")
 
 
-QUICK = [page for page in [ROOT / "README.md", *PAGES] if blocks(page) and page.name not in SLOW]
+QUICK = [page for page in PAGES if blocks(page) and page.name not in SLOW]
 
 
 @pytest.mark.filterwarnings("ignore:omni_normtest")  # statsmodels, of a run of four layers
@@ -69,6 +71,16 @@ def test_python_in_a_page_runs(
 @pytest.mark.parametrize("name", ["tutorial/your_model.md", "how_to/own_tolerances.md"])
 def test_python_that_measures_or_confronts_runs(name: str, beside_a_run: Path):
     run(DOCS / name)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_figure", "beside_a_run")
+def test_python_of_readme_runs_with_a_model_in_memory():
+    chance = random.Random(0)
+    texts = [" ".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=1100)) for _ in range(3)]
+    model = tiny("llama")
+    model.config.max_position_embeddings = 1100
+    run(ROOT / "README.md", model=model, tokenizer=letters(bos=True), texts=texts)
 
 
 def test_the_fences_are_found():

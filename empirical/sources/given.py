@@ -1,0 +1,199 @@
+"""Models and documents in memory: a transformers model that the caller holds, texts as strings,
+token ids.
+
+The model is measured where it lies, as it is, and is given back so: mode, attention implementation
+and weights. Imports numpy, torch and transformers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from empirical.errors import InputError
+from empirical.sources import texts
+from empirical.sources.models import DTYPES, LoadedModel, loaded
+from empirical.sources.paths import path_of
+from empirical.sources.texts import Corpus, Document
+from empirical.tap.refusals import attention_layers, refuse_too_long
+
+NAME = "documents in memory"
+"""What a run calls texts and token ids that came from no file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldModel:
+    """A model that the caller holds, and the tokenizer that belongs to it; None where documents
+    are token ids.
+    """
+
+    decoder: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase | None
+    hashed: bool = True
+    """Whether its weights are to be told by their sha256."""
+
+    @property
+    def heads(self) -> tuple[int, int] | None:
+        """Layers and heads by the configuration; None where it does not tell them as two
+        numbers.
+        """
+        config = self.decoder.config
+        layers = getattr(config, "num_hidden_layers", None)
+        heads = getattr(config, "num_attention_heads", None)
+        return (layers, heads) if isinstance(layers, int) and isinstance(heads, int) else None
+
+    def refuse_unreadable(self, length: int) -> None:
+        """Refuse by an InputError a model with layers that do not attend, or that reads fewer than
+        `length` tokens.
+        """
+        attention_layers(self.decoder.config)
+        refuse_too_long(self.decoder.config, length)
+
+    @contextmanager
+    def lent(self) -> Iterator[LoadedModel]:
+        """Lend the model in evaluation mode, and give each of its modules its own mode back.
+
+        Raises:
+            InputError: the tap refuses the model, its weights are of a type that is not known, or
+                they cannot be hashed.
+        """
+        name = str(getattr(self.decoder.config, "_name_or_path", "") or "")
+        trained = [module for module in self.decoder.modules() if module.training]
+        self.decoder.eval()
+        try:
+            yield loaded(
+                self.decoder,
+                self.tokenizer,
+                id=name or type(self.decoder).__name__,
+                revision=getattr(self.decoder.config, "_commit_hash", None),
+                sha256=weights_sha256(self.decoder) if self.hashed else None,
+                dtype=_dtype(self.decoder),
+                device=str(self.decoder.device),
+            )
+        finally:
+            for module in trained:
+                module.training = True
+
+
+def held(
+    model: torch.nn.Module,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    *,
+    hashed: bool = True,
+) -> HeldModel:
+    """Return a model in memory as one that can be measured.
+
+    Args:
+        model: a transformers `PreTrainedModel`, or a module that holds one and has its
+            `get_decoder`, as peft's models have.
+        tokenizer: its own; None where documents are token ids.
+        hashed: identify its weights by their sha256, which reads all of them.
+
+    Raises:
+        InputError: it has no decoder of transformers.
+    """
+    find = getattr(model, "get_decoder", None)
+    decoder = find() if callable(find) else None
+    if not isinstance(decoder, PreTrainedModel):
+        seen = type(model).__name__ if decoder is None else f"a {type(decoder).__name__}"
+        raise InputError(
+            f"model={seen}: has no decoder of transformers, expected a PreTrainedModel, or a module"
+            " whose get_decoder() returns one. Give the model inside it."
+        )
+    return HeldModel(decoder=decoder, tokenizer=tokenizer, hashed=hashed)
+
+
+def weights_sha256(model: torch.nn.Module) -> str:
+    """Return the sha256 of a model's weights: of name, type, shape and bytes of each entry of its
+    state, in the order of names. On any device the same.
+
+    Raises:
+        InputError: a weight is not in memory, as of layers that were moved to the disk.
+    """
+    digest = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        if not isinstance(value, torch.Tensor):
+            continue
+        if value.is_meta:
+            raise InputError(
+                f"model: its weight {name} is not in memory, so it cannot be hashed. Give"
+                " hash_weights=False."
+            )
+        told = f"{name} {value.dtype} {tuple(value.shape)}\n"
+        digest.update(told.encode())
+        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def _dtype(model: PreTrainedModel) -> str:
+    """Return what the model's type is called; an InputError of one that is not known."""
+    name = str(model.dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise InputError(
+            f"model: its weights are {name}, expected one of {', '.join(DTYPES)}. Convert it, as"
+            " with model.float()."
+        )
+    return name
+
+
+def documents(given: Iterable[Any], *, field: str = "text") -> Corpus:
+    """Return documents in memory as a corpus: strings that are texts, paths, and arrays of token
+    ids, in their order.
+
+    A string is a path where something stands there, or where it holds no white space; else it is a
+    text. A `Path` is a path.
+
+    Raises:
+        InputError: a path is no file or folder, or an entry is none of the three.
+    """
+    entries = list(given)
+    read = [_entry(place, one, field) for place, one in enumerate(entries)]
+    population = "documents that were given in memory"
+
+    def stream() -> Iterator[Document]:
+        for one in read:
+            yield from one
+
+    return Corpus(name=NAME, read=stream, population=population)
+
+
+def _entry(place: int, one: Any, field: str) -> Iterable[Document]:
+    name = f"document {place}"
+    if isinstance(one, str) and is_text(one):
+        return [Document(name=name, text=one)]
+    if isinstance(one, str | Path):
+        return texts.from_paths([one], field=field)
+    return [Document(name=name, text="", token_ids=_ids(one, name))]
+
+
+def is_text(one: str) -> bool:
+    """Whether a string is a text rather than a path.
+
+    >>> is_text("A sentence."), is_text("notes/absent.txt")
+    (True, False)
+    """
+    if not any(letter.isspace() for letter in one):
+        return False
+    try:
+        return "\0" in one or not path_of(one).exists()
+    except (OSError, ValueError):  # longer than any name of a file
+        return True
+
+
+def _ids(one: Any, name: str) -> tuple[int, ...]:
+    """Read token ids; an InputError where they are none."""
+    values = one.detach().cpu().numpy() if isinstance(one, torch.Tensor) else np.asarray(one)
+    if values.ndim != 1 or values.dtype.kind not in "iu" or (values < 0).any():
+        raise InputError(
+            f"{name}: is {type(one).__name__} of shape {values.shape}, expected a text, a path, or"
+            " token ids as one row of whole numbers. Give one document an entry."
+        )
+    return tuple(values.tolist())

@@ -1,0 +1,91 @@
+"""Keywords of `geostat.capture`: a model, its tokenizer and documents by name or in memory. Imports
+torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from empirical.sources.given import HeldModel, documents, held, is_text
+from empirical.sources.texts import Corpus
+from geostat.errors import InputError
+from geostat.runs.settings import Settings, settings_of
+
+LOADING: Final = ("revision", "dtype", "device", "trust_remote_code", "allow_pickle")
+"""Settings by which a model is loaded."""
+COUNT: Final = 8
+"""Documents of named texts, unless told."""
+
+
+def asked(
+    model: str | torch.nn.Module | None,
+    tokenizer: Any,
+    given: str | Path | Iterable[Any],
+    *,
+    count: int | None,
+    length: int,
+    hash_weights: bool,
+    **further: Any,
+) -> tuple[Settings, HeldModel | None, Corpus | None]:
+    """Read what a capture is asked for: settings, and the model and the documents that are in
+    memory, None where they are named.
+
+    Raises:
+        InputError: if the model in memory is none of transformers, a setting is refused, or text
+            comes without a tokenizer.
+        TypeError: for an unknown setting.
+    """
+    if isinstance(given, int):
+        raise InputError(
+            f"documents={given}: expected texts, paths or token ids. How many is count={given}."
+        )
+    entries = [given] if isinstance(given, str | Path) else list(given)
+    texts = _corpus(entries, further)
+    if count is None:
+        count = COUNT if texts is None else len(entries)
+    named = model if model is None or isinstance(model, str) else None
+    paths = entries if texts is None else ()
+    settings = settings_of(named, paths, count=count, length=length, **further)
+    if model is None or isinstance(model, str):
+        if tokenizer is not None:
+            raise InputError(
+                "tokenizer: belongs to a model in memory, but the model is named. Leave it out."
+            )
+        return settings, None, texts
+    _refuse_loading(settings)
+    if tokenizer is None and (texts is None or any(isinstance(one, str | Path) for one in entries)):
+        raise InputError(
+            "tokenizer: is missing, expected that of the model, by which texts are cut into tokens."
+            " Give tokenizer=, or documents as token ids."
+        )
+    return settings, held(model, tokenizer, hashed=hash_weights), texts
+
+
+def _corpus(entries: list[Any], further: dict[str, Any]) -> Corpus | None:
+    """The documents that are in memory; None where all are named."""
+    if not any(not isinstance(one, str | Path) or _holds_text(one) for one in entries):
+        return None
+    if further.get("dataset"):
+        raise InputError(
+            "dataset and documents were both given, expected one source of text. Drop one of them."
+        )
+    return documents(entries, field=str(further.get("field", "text")))
+
+
+def _holds_text(one: str | Path) -> bool:
+    return isinstance(one, str) and is_text(one)
+
+
+def _refuse_loading(settings: Settings) -> None:
+    defaults = {one.name: one.default for one in fields(Settings)}
+    for name in LOADING:
+        if getattr(settings, name) != defaults[name]:
+            raise InputError(
+                f"{name}={getattr(settings, name)!r}: tells how a model is loaded, but this one is"
+                " in memory. Leave it out, and give the model as you want it."
+            )

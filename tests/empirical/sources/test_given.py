@@ -1,0 +1,123 @@
+"""Models and documents in memory: lent and given back as they were, told by their weights."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from support.families import FAMILIES, letters, tiny
+
+from empirical.errors import InputError
+from empirical.sources.given import documents, held, is_text, weights_sha256
+from empirical.sources.models import find
+
+
+class Wrapped(torch.nn.Module):
+    """A user's own module around a model."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.inside = model
+        self.probe = torch.nn.Linear(4, 2)
+
+    def get_decoder(self) -> torch.nn.Module:
+        return self.inside.get_decoder()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_model_of_each_family_is_measured_as_one_that_was_saved(family: str, tmp_path: Path):
+    model = tiny(family)
+    model.save_pretrained(tmp_path)
+    letters(bos=True).save_pretrained(tmp_path)
+    saved = find(str(tmp_path)).load()
+    with held(Wrapped(model)).lent() as lent:
+        for name in ("family", "layers", "heads", "kv_heads", "dimension", "sliding_window"):
+            assert getattr(lent, name) == getattr(saved, name), name
+        assert lent.dtype == "float32"
+        assert lent.tokenizer is None
+
+
+def test_every_module_gets_its_own_mode_back_also_after_an_error():
+    model = tiny("llama").train().requires_grad_(True)
+    model.model.layers[1].eval()
+    before = {name: module.training for name, module in model.named_modules()}
+    implementation = model.config._attn_implementation
+    with held(model).lent() as lent:
+        assert not any(module.training for module in lent.model.modules())
+    assert {name: module.training for name, module in model.named_modules()} == before
+    with pytest.raises(RuntimeError, match="stop"), held(model).lent():
+        raise RuntimeError("stop")
+    assert {name: module.training for name, module in model.named_modules()} == before
+    assert model.config._attn_implementation == implementation
+    assert all(parameter.requires_grad for parameter in model.parameters())
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_weights_are_told_by_name_type_shape_and_bytes():
+    model = tiny("llama")
+    first = weights_sha256(model)
+    assert weights_sha256(tiny("llama")) == first
+    assert weights_sha256(tiny("llama").bfloat16()) != first
+    with torch.no_grad():
+        model.model.norm.weight[0] += 1
+    assert weights_sha256(model) != first
+    with held(tiny("llama")).lent() as one, held(tiny("llama"), hashed=False).lent() as other:
+        assert one.sha256 == weights_sha256(one.model)
+        assert other.sha256 is None
+
+
+def test_adapters_of_peft_are_part_of_the_model():
+    peft = pytest.importorskip("peft", reason="peft is not installed")
+    model = tiny("llama")
+    plain = weights_sha256(model.get_decoder())
+    adapted = peft.get_peft_model(
+        model, peft.LoraConfig(target_modules=["v_proj"], init_lora_weights=False)
+    )
+    with held(adapted).lent() as lent:
+        assert lent.layers == 4
+        assert lent.sha256 != plain
+
+
+def test_weights_that_are_not_in_memory_cannot_be_hashed():
+    model = tiny("llama")
+    model.model.layers[1].mlp.up_proj.to("meta")
+    with pytest.raises(InputError, match=r"mlp.up_proj.weight is not in memory.*hash_weights=False"):
+        weights_sha256(model)
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (torch.nn.Linear(2, 2), "model=Linear: has no decoder of transformers"),
+        (Wrapped(Wrapped(tiny("llama").double())), "its weights are float64, expected one of"),
+    ],
+)
+def test_what_is_no_model_of_a_known_type_is_refused(model: torch.nn.Module, said: str):
+    with pytest.raises(InputError, match=said), held(model).lent():
+        pass
+
+
+def test_documents_are_texts_paths_and_token_ids_in_their_order(tmp_path: Path):
+    file = tmp_path / "with space.txt"
+    file.write_text("from a file")
+    given = ["a text", file, str(file), np.arange(5), torch.tensor([3, 4]), [7, 8, 9]]
+    read = list(documents(given))
+    assert [one.name for one in read[:1]] == ["document 0"]
+    assert [one.text for one in read[:3]] == ["a text", "from a file", "from a file"]
+    assert [one.token_ids for one in read[3:]] == [(0, 1, 2, 3, 4), (3, 4), (7, 8, 9)]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [("two words", True), ("one\n", True), ("x " * 5000, True), ("word", False), ("", False)],
+)
+def test_a_text_is_told_from_a_path(text: str, is_one: bool):
+    assert is_text(text) == is_one
+
+
+@pytest.mark.parametrize(
+    "one", [np.zeros((2, 3), dtype=int), np.array([0.5]), [-1, 2], None, [["a"]]]
+)
+def test_what_is_no_document_is_refused(one: object):
+    with pytest.raises(InputError, match=r"^document 0: is .* expected a text, a path, or token ids"):
+        list(documents([one]))

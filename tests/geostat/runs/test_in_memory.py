@@ -1,0 +1,110 @@
+"""A capture of a model and documents in memory: the numbers of one from files, and the model as it
+was.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+from support.families import letters, tiny
+from support.spine import LENGTH
+
+import geostat as gs
+from geostat.errors import InputError
+
+ASKED = {"length": LENGTH, "n": "1,2,5-7,20"}
+
+
+@pytest.fixture(scope="module")
+def texts(text_folder: Path) -> list[str]:
+    return [" " + path.read_text() for path in sorted(text_folder.iterdir())[:2]]
+
+
+def numbers(run: xr.DataTree) -> dict[str, xr.Dataset]:
+    return {name: run[name].to_dataset().drop_vars("document") for name in run.children}
+
+
+def test_a_model_in_memory_gives_the_numbers_of_the_same_from_a_folder(
+    tmp_path: Path, model_folder: Path, texts: list[str]
+):
+    model, tokenizer = tiny("llama").train(), letters(bos=True)
+    implementation = model.config._attn_implementation
+    run = gs.capture(model, tokenizer=tokenizer, documents=texts, out=tmp_path / "a", **ASKED)
+    files = []
+    for place, text in enumerate(texts):
+        files.append(tmp_path / f"{place}.txt")
+        files[-1].write_text(text)
+    saved = gs.capture(
+        str(model_folder), documents=files, count=2, out=tmp_path / "b", **ASKED
+    )
+    for name, expected in numbers(saved).items():
+        xr.testing.assert_identical(numbers(run)[name].drop_attrs(), expected.drop_attrs())
+    assert run["capture"].sizes["document"] == 2
+    assert model.training
+    assert model.config._attn_implementation == implementation
+    assert run.attrs["token_texts"] == saved.attrs["token_texts"]
+    assert run.attrs["corpus"]["name"] == "documents in memory"
+
+
+def test_token_ids_need_no_tokenizer_and_give_the_numbers_of_their_text(
+    tmp_path: Path, texts: list[str]
+):
+    model, tokenizer = tiny("llama"), letters(bos=True)
+    ids = [np.array(tokenizer(text)["input_ids"]) for text in texts]
+    of_ids = gs.capture(model, documents=ids, out=tmp_path / "ids", **ASKED)
+    of_texts = gs.capture(
+        model, tokenizer=tokenizer, documents=texts, out=tmp_path / "texts", **ASKED
+    )
+    for name, expected in numbers(of_texts).items():
+        xr.testing.assert_equal(numbers(of_ids)[name], expected)
+    assert "token_texts" not in of_ids.attrs
+    fits = gs.fit(of_ids)
+    env = gs.confront(of_ids, fits, points=3, swap=False)
+    page = gs.report(of_ids, fits, env, out=tmp_path / "page")
+    assert "LlamaModel" in page.read_text(encoding="utf-8")
+
+
+def test_other_weights_are_another_run(tmp_path: Path, texts: list[str]):
+    model, tokenizer = tiny("llama"), letters(bos=True)
+    asked = {"tokenizer": tokenizer, "out": tmp_path, **ASKED}
+    first = gs.capture(model, documents=texts[:1], **asked)
+    assert len(first.attrs["model"]["sha256"]) == 64
+    assert gs.capture(model, documents=texts, **asked)["capture"].sizes["document"] == 2
+    with torch.no_grad():
+        model.model.layers[0].self_attn.v_proj.weight += 0.1
+    with pytest.raises(InputError, match="was measured with model.sha256"):
+        gs.capture(model, documents=texts, **asked)
+    told = gs.capture(model, documents=texts, hash_weights=False, fresh=True, **asked)
+    assert told.attrs["model"]["sha256"] is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"documents": ["a text of words"]}, "tokenizer: is missing, expected that of the model"),
+        ({}, "tokenizer: is missing"),
+        ({"documents": [[1, 2, 3]], "dtype": "bfloat16"}, "dtype='bfloat16': tells how a model"),
+        ({"documents": [[1, 2, 3]], "length": 600}, "reads at most 512 tokens"),
+        ({"documents": [[1, 2, 3]], "heads": ((9, 0),)}, "L9H0: no such head"),
+        ({"documents": [[1, 2, 3]]}, "the longest document has 3 tokens"),
+        ({"documents": 3}, "documents=3: expected texts, paths or token ids"),
+        ({"documents": [[1, 2]], "dataset": "a/b"}, "dataset and documents were both given"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_the_model_left_alone(
+    tmp_path: Path, asked: dict, said: str
+):
+    model = tiny("llama").train()
+    with pytest.raises(InputError, match=re.escape(said)) as caught:
+        gs.capture(model, out=tmp_path / "out", **{"length": LENGTH} | asked)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+    assert model.training
+
+
+def test_a_tokenizer_beside_a_named_model_is_refused(tmp_path: Path):
+    with pytest.raises(InputError, match="tokenizer: belongs to a model in memory"):
+        gs.capture("absent", tokenizer=letters(bos=True), out=tmp_path / "out")
