@@ -27,12 +27,12 @@ from reports.page import page
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """First what takes longest and a file that makes the finished run, one for each process;
-    last the files that find it made.
+    """First what takes longest: a file that compiles what measures, and beside it one that compiles
+    the theory; then one that makes the finished run. Last the files that find it made.
     """
     needing = {item.path for item in items if "finished" in getattr(item, "fixturenames", ())}
-    first = {"test_truth.py": 0, "test_overall.py": 1}
-    items.sort(key=lambda item: first.get(item.path.name, 2 + (item.path in needing)))
+    first = {"test_truth.py": 0, "test_predict.py": 1, "test_overall.py": 2}
+    items.sort(key=lambda item: first.get(item.path.name, 3 + (item.path in needing)))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -120,7 +120,7 @@ def test_a_stopped_capture_keeps_its_documents_and_ends_like_one_that_was_not(
     ("stage", "blows"),
     [
         ("report", [signal.SIGTERM]),
-        ("confront", [signal.SIGTERM, signal.SIGTERM]),
+        pytest.param("confront", [signal.SIGTERM, signal.SIGTERM], marks=pytest.mark.slow),
         pytest.param("confront", [signal.SIGINT, signal.SIGINT], marks=pytest.mark.slow),
         pytest.param("confront", [signal.SIGHUP], marks=pytest.mark.slow),
     ],

@@ -122,7 +122,7 @@ def test_the_page_of_spoilt_data_prints_what_is_missing(
     [
         pytest.param({"documents": 1}, True, marks=pytest.mark.slow),
         pytest.param({"length": 5}, True, marks=pytest.mark.slow),
-        ({"length": 5, "documents": 1}, True),
+        pytest.param({"length": 5, "documents": 1}, True, marks=pytest.mark.slow),
         pytest.param({"length": 3}, True, marks=pytest.mark.slow),
         ({"family": "mistral"}, False),
     ],

@@ -436,6 +436,7 @@ def test_a_console_hears_every_stage_and_how_far_it_is(tmp_path: Path, asked: Se
     assert "null" not in store.tree().children
 
 
+@pytest.mark.slow
 def test_the_shortest_window_goes_the_whole_way(tmp_path: Path):
     run_tree(tmp_path / "run.zarr", documents=2, length=LEAST_LENGTH)
     store = Store.open(tmp_path / "run.zarr")
