@@ -90,7 +90,7 @@ def _weights(tree: xr.DataTree) -> KeyResult:
         _number(
             tree["verdicts"].to_dataset().sel(claim=claim),
             "true_share",
-            f"Estimated share of heads{close}, noise taken out",
+            f"Estimated share{close}",
         ),
     )
 
