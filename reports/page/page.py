@@ -21,13 +21,13 @@ from matplotlib.figure import Figure
 from reports.figures.every import Plan, draw, plans, write_caption, write_figure
 from reports.files import replaced
 from reports.page import header, record
+from reports.page.bounds import every_cost
 from reports.page.cards import Card, cards
 from reports.page.explorer.explorer import explorer, vega_bundle
 from reports.page.svg import shown
 from reports.page.topics import PLANS, Topic, topics
 from reports.page.where import lines_of_claims
 from reports.run import Run, listed, parts
-from reports.tables import bounds
 from reports.tables.every import tables, write_table
 from reports.tables.table import Table
 from reports.tables.verdict_heads import DETAILS
@@ -174,7 +174,7 @@ def _sentences(run: Run, answers: Sequence[Card]) -> list[tuple[str, str, str]]:
     in_full, known = listed(run.summary.attrs, "sentences"), {card.key: card for card in answers}
     if len(in_full) != len(SENTENCES) or not set(SENTENCES) <= set(known):
         return [("", sentence, "") for sentence in in_full]
-    costs = {"bounds": bounds.costs(run)[:1]}
+    costs = {"bounds": every_cost(run)}
     return [
         (" ".join([known[key].sentence, *costs.get(key, [])]), sentence, known[key].shown)
         for key, sentence in zip(SENTENCES, in_full, strict=True)

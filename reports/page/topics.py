@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 from markupsafe import Markup
 
+from reports.page.bounds import with_offset
 from reports.page.cards import ANSWERED, Card, curve_of
 from reports.page.svg import Shown
 from reports.page.where import where_in_words
@@ -220,7 +221,7 @@ def _said(run: Run, plan: Plan) -> list[str]:
             "Fitted weights are one profile for all documents: what a document has of its own"
             " counts as their cost, whether or not the four phases are true."
         )
-    offset = bounds.with_offset(run) if plan.key == "bounds" else []
+    offset = with_offset(run) if plan.key == "bounds" else []
     return [where] * bool(where) + offset + costs
 
 

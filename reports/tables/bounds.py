@@ -7,7 +7,7 @@ Imports this room's cells, numbers and run.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -148,7 +148,7 @@ FITTED = {"weights": "fitted weights", "norms": "constant norms", "similarity": 
 
 def ingredient_tables(run: Run) -> list[Table]:
     """The table; none where the run holds no swaps, or those of an earlier geostat."""
-    data = _swaps(run)
+    data = swaps(run)
     if data is None:
         return []
     rows = []
@@ -198,54 +198,15 @@ def ingredient_tables(run: Run) -> list[Table]:
     ]
 
 
-def _swaps(run: Run) -> xr.Dataset | None:
+def swaps(run: Run) -> xr.Dataset | None:
     """/ingredients; None where the run holds none, or those of an earlier geostat."""
     data = run.ingredients
     return data if data is not None and "recall_cost" in data and data.sizes["n_envelope"] else None
 
 
-def with_offset(run: Run) -> list[str]:
-    """How many values lie inside sharp bounds where similarity may decay to a constant, and how
-    wide these are, beside exponential decay; nothing where the run does not tell.
-    """
-    grams = ("exponential", "offset")
-    if not {("sharp", gram) for gram in grams} <= set(run.bounds):
-        return []
-    at = run.summary.sel(edition="sharp")
-    told = [_beside(at, score, grams) for score in SCORES]
-    if not all(told):
-        return []
-    return [f"With similarity that decays to a constant, not to 0: {'; '.join(told)}."]
-
-
-def _beside(at: xr.Dataset, score: str, grams: Sequence[str]) -> str:
-    """The share inside and the width of both Grams' bounds, what is expected in brackets."""
-    said = []
-    for name, digits in (("inside", 0), ("width", None)):
-        if f"{score}_{name}" not in at:
-            return ""
-        before, after = (float(at[f"{score}_{name}"].sel(gram=gram)) for gram in grams)
-        if not math.isfinite(before + after):
-            return ""
-        if digits is None:
-            said.append(f"in bounds {after:.2f} wide, not {before:.2f}")
-            continue
-        drawn = at.get(f"{score}_drawn_{name}")
-        expected = ["" if drawn is None else _expected(float(drawn.sel(gram=g))) for g in grams]
-        said.append(
-            f"{percent(after, digits)} of {SCORES[score]}{expected[1]} lie inside, not"
-            f" {percent(before, digits)}{expected[0]}"
-        )
-    return ", ".join(said)
-
-
-def _expected(share: float) -> str:
-    return f" (expected {percent(share, 0)})" if math.isfinite(share) else ""
-
-
 def costs(run: Run) -> list[str]:
     """Which assumption costs Recall, and which Precision, most; nothing where it is not known."""
-    data = _swaps(run)
+    data = swaps(run)
     return [] if data is None else [_costs_most(data, name) for name in SCORES]
 
 

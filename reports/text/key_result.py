@@ -44,8 +44,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     " {value} of its mean{tolerated}.",
     "similarity": "Assumption 2, exponential decay of similarity: it misses the mean cosine by"
     " {value}{tolerated}.",
-    "weights": "Assumption 3, four phases of the weights: averaged over ever more documents they"
-    " describe {value} of heads.",
+    "weights": "Assumption 3, four phases of the weights, noise of documents taken out: the {of} is"
+    " {value} of heads.",
     "bounds": "Bounds: of the measured values of Recall {value} lie inside the sharp bounds of"
     " these assumptions{expected}.",
     "directions": "The {of}, over values of random direction is {value}.",

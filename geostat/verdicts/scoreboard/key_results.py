@@ -8,6 +8,7 @@ the confrontation alone; imports numpy, scipy and xarray.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Final
@@ -47,10 +48,10 @@ def _norms(tree: xr.DataTree) -> KeyResult:
         "norms",
         "norms.cv",
         {
-            "holds": "In most heads value vectors are of nearly one length.",
-            "fails": "In most heads value vectors are not of one length.",
+            "holds": "In most heads value vectors of a document are of nearly one length.",
+            "fails": "In most heads value vectors of a document differ in length.",
             "mixed": "Value vectors are of nearly one length in some heads, not in others.",
-            "undetermined": "Whether value vectors are of one length is undetermined.",
+            "undetermined": "Whether value vectors of a document differ in length is undetermined.",
         },
         _pooled(tree, "whole", "CV in a document, pooled", claim="norms.cv", parameter="cv_token"),
     )
@@ -74,6 +75,8 @@ def _similarity(tree: xr.DataTree) -> KeyResult:
 
 def _weights(tree: xr.DataTree) -> KeyResult:
     claim = "weights.shape_position"
+    limit = _known(tree["verdicts"].to_dataset()["tolerance"].sel(claim=claim))
+    close = "" if limit is None else f" within a factor of {math.exp(limit):.2g}"
     return _of_assumption(
         tree,
         "weights",
@@ -87,7 +90,7 @@ def _weights(tree: xr.DataTree) -> KeyResult:
         _number(
             tree["verdicts"].to_dataset().sel(claim=claim),
             "true_share",
-            "Estimated share that do, noise taken out",
+            f"Estimated share{close}",
         ),
     )
 
@@ -156,9 +159,9 @@ def _bounds(tree: xr.DataTree) -> KeyResult:
         elif gap + half * gap_error < ALIKE:
             answer = "holds"
     verdicts = {
-        "holds": "Recall lies within its bounds at least about as often as expected.",
-        "fails": "Recall lies outside the bounds that the assumptions imply, too often.",
-        "undetermined": "Whether Recall lies within its bounds as often as expected is"
+        "holds": "Recall lies within the sharp bounds at least about as often as expected.",
+        "fails": "Recall lies outside the sharp bounds that the assumptions imply, too often.",
+        "undetermined": "Whether Recall lies within the sharp bounds as often as expected is"
         " undetermined.",
     }
     within, beyond = round(inside * cells), round(outside * cells)

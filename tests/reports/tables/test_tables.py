@@ -17,7 +17,6 @@ from geostat.display.tree import with_display
 from reports.errors import InputError
 from reports.figures.captions import separability
 from reports.run import Run
-from reports.tables import bounds
 from reports.tables.cells import Cell, mixed, number, text, whole
 from reports.tables.every import tables, write_tables
 from reports.tables.table import Table
@@ -204,26 +203,6 @@ def test_the_caption_of_coverage_has_every_fitted_gram_with_what_was_expected():
     assert "measured Gram" not in caption.finding
     without = run.summary.drop_vars(["precision_drawn_inside", "recall_drawn_inside"])
     assert "(in brackets" not in separability.coverage(replace(run, summary=without)).finding
-
-
-def test_bounds_with_an_offset_are_told_beside_exponential_decay_and_what_was_expected():
-    run = Run.of(run_tree())
-    summary = run.summary.copy(deep=True)
-    for score, shares in {"recall": (0.5, 0.25), "precision": (0.75, 0.125)}.items():
-        for gram, inside in zip(("exponential", "offset"), shares, strict=True):
-            at = {"edition": "sharp", "gram": gram}
-            summary[f"{score}_inside"].loc[at], summary[f"{score}_width"].loc[at] = inside, inside
-    [told] = bounds.with_offset(replace(run, summary=summary))
-    assert told == (
-        "With similarity that decays to a constant, not to 0: 25% of Recall (expected 90%) lie"
-        " inside, not 50% (expected 90%), in bounds 0.25 wide, not 0.50; 12% of Precision (expected"
-        " 90%) lie inside, not 75% (expected 90%), in bounds 0.12 wide, not 0.75."
-    )
-    unknown = summary.drop_vars(["recall_drawn_inside", "precision_drawn_inside"])
-    [told] = bounds.with_offset(replace(run, summary=unknown))
-    assert "expected" not in told
-    printed = run.envelope.sel(gram=["exponential"])
-    assert bounds.with_offset(replace(run, envelope=printed)) == []
 
 
 def test_what_lies_between_kinds_of_text_stands_with_its_interval_and_what_errors_it_makes():

@@ -1,0 +1,79 @@
+"""Bounds in words: how often they hold where similarity may decay to a constant, and what each
+fitted assumption costs them. Imports xarray.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import xarray as xr
+
+from reports.run import Run
+from reports.tables.bounds import FITTED, SCORES, swaps
+from reports.text.number import percent
+
+
+def with_offset(run: Run) -> list[str]:
+    """How many values lie inside sharp bounds where similarity may decay to a constant, and how
+    wide these are, beside exponential decay; nothing where the run does not tell.
+    """
+    grams = ("exponential", "offset")
+    if not {("sharp", gram) for gram in grams} <= set(run.bounds):
+        return []
+    at = run.summary.sel(edition="sharp")
+    told = [_beside(at, score, grams) for score in SCORES]
+    if not all(told):
+        return []
+    return [f"With similarity that decays to a constant, not to 0: {'; '.join(told)}."]
+
+
+def _beside(at: xr.Dataset, score: str, grams: Sequence[str]) -> str:
+    """The share inside and the width of both Grams' bounds, what is expected in brackets."""
+    said = []
+    for name, digits in (("inside", 0), ("width", None)):
+        if f"{score}_{name}" not in at:
+            return ""
+        before, after = (float(at[f"{score}_{name}"].sel(gram=gram)) for gram in grams)
+        if not math.isfinite(before + after):
+            return ""
+        if digits is None:
+            said.append(f"in bounds {after:.2f} wide, not {before:.2f}")
+            continue
+        drawn = at.get(f"{score}_drawn_{name}")
+        expected = ["" if drawn is None else _expected(float(drawn.sel(gram=g))) for g in grams]
+        said.append(
+            f"{percent(after, digits)} of {SCORES[score]}{expected[1]} lie inside, not"
+            f" {percent(before, digits)}{expected[0]}"
+        )
+    return ", ".join(said)
+
+
+def _expected(share: float) -> str:
+    return f" (expected {percent(share, 0)})" if math.isfinite(share) else ""
+
+
+def every_cost(run: Run) -> list[str]:
+    """What each fitted ingredient, put in alone, costs Recall's bounds, with its interval; nothing
+    where it is not known.
+    """
+    data = swaps(run)
+    if data is None:
+        return []
+    told = []
+    for name, words in FITTED.items():
+        at = data.sel(swap=f"all but {name}")
+        value, low, high = (
+            100 * float(at[f"recall_cost{end}"]) for end in ("", "_lower", "_upper")
+        )
+        limits = f" ({_points(low)} to {_points(high)})" if math.isfinite(low) else ""
+        told.append((-value, f"{words} {_points(value)}{limits}"))
+    listed = ", ".join(words for _, words in sorted(told))
+    return [
+        "Percentage points of Recall inside that are lost where one fit alone takes the place of"
+        f" what was measured: {listed}. They do not add up."
+    ]
+
+
+def _points(value: float) -> str:
+    return f"{value:.1f}".replace("-", "−")
