@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     import torch
     from statsmodels.regression.linear_model import RegressionResultsWrapper
     from statsmodels.regression.mixed_linear_model import MixedLMResultsWrapper
-    from transformers import PreTrainedTokenizerBase
 
 
 @one_error
@@ -77,36 +76,27 @@ def documents(*patterns: str | Path) -> tuple[Path, ...]:
 def capture(
     model: str | torch.nn.Module | None = None,
     *,
-    tokenizer: PreTrainedTokenizerBase | None = None,
-    documents: str | Path | Iterable[str | Path | Sequence[int]] = (),
+    documents: str | Path | Iterable[Any] = (),
     count: int | None = None,
     length: int = 1024,
     out: str | Path = "run.zarr",
     fresh: bool = False,
     null: bool = True,
-    hash_weights: bool = True,
     **settings: Any,
 ) -> xr.DataTree:
     """Measure a model's heads into a store and open it.
 
-    A model in memory is measured where it lies, on whatever devices, and is afterwards as it was.
-
     Args:
-        model: hub id, local directory or GGUF file; a transformers model, or a module that holds
-            one and has its `get_decoder`, such as peft's; None: the built-in model.
-        tokenizer: of a model in memory; not needed for documents that are token ids.
-        documents: text files, folders or .jsonl; texts, which are strings with white space that
-            name no file; token ids, one row of whole numbers a document; or some of each. None,
-            or "builtin": several kinds of Python's own texts; "builtin:topics": its language
-            reference alone.
-        count: how many documents; all of those in memory, 8 of named ones unless told.
-        length: tokens of a window.
-        out: the store, or a folder for it.
-        fresh: throw away a store that stands there. Otherwise an equal run is completed, and one of
-            other settings refused.
+        model: hub id, folder or GGUF file; a transformers model in memory, which is afterwards as
+            it was, or a module with its `get_decoder` (peft); None: the built-in one.
+        documents: text files, folders or .jsonl; texts, that is strings with white space that name
+            no file; rows of token ids. None, or "builtin": Python's own texts.
+        count: how many documents; unless told 8 of named ones, all of those in memory.
+        length: tokens of a window. out: the store, or a folder for it.
+        fresh: throw a store there away; else an equal run is completed, another one refused.
         null: measure the null baselines too.
-        hash_weights: tell a model in memory by the sha256 of its weights, which reads all of them.
-        settings: further fields of `geostat.runs.settings.Settings`.
+        settings: further fields of `geostat.runs.settings.Settings`; of a model in memory its
+            `tokenizer`, unless documents are token ids, and whether to `hash_weights` (True).
 
     Raises:
         InputError: for bad input.
@@ -120,18 +110,8 @@ def capture(
     from geostat.runs import measurement
     from geostat.runs.in_memory import asked
 
-    described, held, texts = asked(
-        model,
-        tokenizer,
-        documents,
-        count=count,
-        length=length,
-        hash_weights=hash_weights,
-        **settings,
-    )
-    return measurement.measure(
-        described, Path(out), model=held, documents=texts, fresh=fresh, null=null
-    ).tree()
+    given = asked(model, documents, count=count, length=length, **settings)
+    return measurement.measure(given[0], Path(out), *given[1:], fresh=fresh, null=null).tree()
 
 
 @one_error

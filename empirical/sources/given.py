@@ -129,7 +129,8 @@ def weights_sha256(model: torch.nn.Module) -> str:
             )
         told = f"{name} {value.dtype} {tuple(value.shape)}\n"
         digest.update(told.encode())
-        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+        flat = value.detach().cpu().contiguous().reshape(-1)
+        digest.update(flat.view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

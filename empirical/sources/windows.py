@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from empirical.errors import InputError
 from empirical.sources.texts import Document
+from empirical.sources.tokens import tokens_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -35,10 +36,6 @@ LEAST_LENGTH = 4
 decay.
 """
 
-CHARACTERS_READ = 32
-"""Characters of a text that are cut into tokens at first, for each token of a window; twice as
-many whenever they do not settle it.
-"""
 RUN: Final = 5
 """Tokens of the runs by which two windows are compared."""
 ALIKE: Final = 0.8
@@ -50,11 +47,6 @@ ROUNDING: Final = 1e-9
 RADIX: Final = 0x9E3779B97F4A7C15
 """Odd factor, ⌊2⁶⁴/φ⌋, of which a run's hash is the polynomial in its tokens (Knuth, The Art of
 Computer Programming 3, §6.4).
-"""
-
-MARGIN = 16
-"""Tokens that must follow a window before it counts as settled: the last ones before a cut
-depend on what follows.
 """
 
 
@@ -115,7 +107,7 @@ def windows(
     """
     _check(length=length, count=count, special_tokens=special_tokens)
     held: list[int] = []
-    cut = partial(_tokens, tokenizer, special_tokens=special_tokens, length=length)
+    cut = partial(tokens_of, tokenizer, special_tokens=special_tokens, length=length)
     strata = [
         _long_enough(stratum, cut, length, held)
         for stratum in getattr(documents, "strata", ()) or (documents,)
@@ -271,43 +263,3 @@ def _twice(first: Document, second: Document, *, length: int, enough: int) -> st
         f"{first.name} and {second.name}: {seen}, expected different documents. Leave one out,"
         f"{remedy} or use --documents {enough}."
     )
-
-
-def _tokens(
-    tokenizer: PreTrainedTokenizerBase | None,
-    document: Document,
-    *,
-    special_tokens: str,
-    length: int,
-) -> Sequence[int]:
-    """Return the tokens of a document: all of them if they are fewer than `length`, or else at
-    least the first `length`.
-
-    A long text is not cut into tokens as a whole, which takes a minute for 50 MB: its start is, up
-    to where twice as much text gives the same first `length` tokens. `verbose=False`: a text longer
-    than the model's window is the usual case here, and nothing to warn of.
-    """
-
-    if document.token_ids is not None:
-        return document.token_ids
-    if tokenizer is None:
-        raise InputError(
-            f"{document.name}: is a text, but no tokenizer was given. Give tokenizer=, or token ids."
-        )
-    text = document.text
-
-    def cut(characters: int) -> list[int]:
-        return list(
-            tokenizer(
-                text[:characters], add_special_tokens=special_tokens == "default", verbose=False
-            )["input_ids"]
-        )
-
-    characters = CHARACTERS_READ * length
-    ids = cut(characters)
-    while characters < len(text):
-        characters *= 2
-        before, ids = ids, cut(characters)
-        if len(before) >= length + MARGIN and before[:length] == ids[:length]:
-            break
-    return ids

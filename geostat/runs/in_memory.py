@@ -24,12 +24,12 @@ COUNT: Final = 8
 
 def asked(
     model: str | torch.nn.Module | None,
-    tokenizer: Any,
     given: str | Path | Iterable[Any],
     *,
     count: int | None,
     length: int,
-    hash_weights: bool,
+    tokenizer: Any = None,
+    hash_weights: bool = True,
     **further: Any,
 ) -> tuple[Settings, HeldModel | None, Corpus | None]:
     """Read what a capture is asked for: settings, and the model and the documents that are in
@@ -42,7 +42,8 @@ def asked(
     """
     if isinstance(given, int):
         raise InputError(
-            f"documents={given}: expected texts, paths or token ids. How many is count={given}."
+            f"documents={given}: expected text files or folders, texts or token ids. How many is"
+            f" count={given}."
         )
     entries = [given] if isinstance(given, str | Path) else list(given)
     texts = _corpus(entries, further)

@@ -102,12 +102,20 @@ def _options(settings: Settings) -> dict[str, Any]:
     }
 
 
+def _further(settings: Settings, observers: list[Observer]) -> dict[str, Any]:
+    """Further provenance that makes two runs equal or not."""
+    return {
+        "groups": [observer.group for observer in observers],
+        "named_heads": [list(head) for head in settings.heads],
+    }
+
+
 def measure(
     settings: Settings,
     out: Path,
-    *,
     model: HeldModel | None = None,
     documents: texts.Corpus | None = None,
+    *,
     fresh: bool = False,
     null: bool = True,
     console: Console = QUIET,
@@ -131,12 +139,11 @@ def measure(
     if model is None:
         refuse_text_as_model(settings)
     with capture_session(path) as kept:
-        builtin_model = model is None and settings.model in (None, "builtin")
-        if builtin_model and (notice := builtin.conversion_notice()):
+        named = settings.model or "builtin"
+        if model is None and named == "builtin" and (notice := builtin.conversion_notice()):
             console.stage(notice)
         console.stage("read the text")
-        text = text_of(settings) if documents is None else documents
-        source = find_model(settings) if model is None else model
+        text, source = documents or text_of(settings), model or find_model(settings)
         refuse_misfit(source, settings)
         windows = corpus.windows(
             text,
@@ -150,17 +157,12 @@ def measure(
         console.stage("load the model")
         with source.lent() as lent:
             console.stage("capture")
-            observers = _observers(settings, null=null)
-            asked = {
-                "groups": [observer.group for observer in observers],
-                "named_heads": [list(head) for head in settings.heads],
-            }
             store = capture(
                 lent,
                 windows,
                 path,
-                observers=observers,
-                settings=asked,
+                observers=(observers := _observers(settings, null=null)),
+                settings=_further(settings, observers),
                 **options,
                 fresh=fresh,
                 on_progress=console.captured,

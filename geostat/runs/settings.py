@@ -95,11 +95,10 @@ class Settings:
         return Queries.read(self.queries, self.length)
 
 
-CAPTURE: Final = (
-    *("tokenizer", "documents", "count", "length", "out", "fresh", "null"),
-    "hash_weights",
-)
+CAPTURE: Final = ("documents", "count", "length", "out", "fresh", "null")
 """What `geostat.capture` takes beside a model and further settings."""
+HELD: Final = ("tokenizer", "hash_weights")
+"""What it takes with a model in memory."""
 
 
 def settings_of(
@@ -126,7 +125,7 @@ def settings_of(
         if name not in known:
             raise TypeError(
                 f"capture() has no keyword {name!r}, expected one of"
-                f" {', '.join((*CAPTURE, *known))}."
+                f" {', '.join((*CAPTURE, *known, *HELD))}."
             )
     documents = (documents,) if isinstance(documents, str | Path) else documents
     text = tuple(Path(path) for path in documents)

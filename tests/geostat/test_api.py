@@ -179,7 +179,7 @@ def test_every_rooms_bad_input_is_geostats_own_error(
         "Dataset: expected an xarray.DataTree with /capture": lambda: gs.fit_head(
             run["capture"].to_dataset(), 0, 0
         ),
-        "documents=3: expected text files or folders. How many is count=3": lambda: gs.capture(
+        "documents=3: expected text files or folders, texts or token ids": lambda: gs.capture(
             documents=3, out=tmp_path
         ),
         "length '9'": lambda: gs.capture(length="9", out=tmp_path),

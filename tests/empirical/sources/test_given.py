@@ -81,7 +81,9 @@ def test_adapters_of_peft_are_part_of_the_model():
 def test_weights_that_are_not_in_memory_cannot_be_hashed():
     model = tiny("llama")
     model.model.layers[1].mlp.up_proj.to("meta")
-    with pytest.raises(InputError, match=r"mlp.up_proj.weight is not in memory.*hash_weights=False"):
+    with pytest.raises(
+        InputError, match=r"mlp.up_proj.weight is not in memory.*hash_weights=False"
+    ):
         weights_sha256(model)
 
 
@@ -119,5 +121,7 @@ def test_a_text_is_told_from_a_path(text: str, is_one: bool):
     "one", [np.zeros((2, 3), dtype=int), np.array([0.5]), [-1, 2], None, [["a"]]]
 )
 def test_what_is_no_document_is_refused(one: object):
-    with pytest.raises(InputError, match=r"^document 0: is .* expected a text, a path, or token ids"):
+    with pytest.raises(
+        InputError, match=r"^document 0: is .* expected a text, a path, or token ids"
+    ):
         list(documents([one]))

@@ -21,7 +21,8 @@ from transformers.utils import logging
 from empirical.errors import InputError
 from empirical.sources.builtin_texts import topics
 from empirical.sources.texts import Corpus, Document
-from empirical.sources.windows import LEAST_LENGTH, Windows, _tokens, nearly_the_same, windows
+from empirical.sources.tokens import tokens_of
+from empirical.sources.windows import LEAST_LENGTH, Windows, nearly_the_same, windows
 
 # The first topics of Python's language reference with 1,025 SmolLM2 tokens or more, and the sha256
 # of their text in Python 3.11.7.
@@ -307,7 +308,9 @@ def test_the_start_of_a_text_gives_the_tokens_of_the_whole(
                 "input_ids"
             ]
         )
-        found = _tokens(tokenizer, text, special_tokens=special_tokens, length=length)
+        found = tokens_of(
+            tokenizer, Document(name="a", text=text), special_tokens=special_tokens, length=length
+        )
         assert found[:length] == whole[:length]
         assert found == whole or len(found) > length
 

@@ -37,9 +37,7 @@ def test_a_model_in_memory_gives_the_numbers_of_the_same_from_a_folder(
     for place, text in enumerate(texts):
         files.append(tmp_path / f"{place}.txt")
         files[-1].write_text(text)
-    saved = gs.capture(
-        str(model_folder), documents=files, count=2, out=tmp_path / "b", **ASKED
-    )
+    saved = gs.capture(str(model_folder), documents=files, count=2, out=tmp_path / "b", **ASKED)
     for name, expected in numbers(saved).items():
         xr.testing.assert_identical(numbers(run)[name].drop_attrs(), expected.drop_attrs())
     assert run["capture"].sizes["document"] == 2
@@ -75,7 +73,7 @@ def test_other_weights_are_another_run(tmp_path: Path, texts: list[str]):
     assert gs.capture(model, documents=texts, **asked)["capture"].sizes["document"] == 2
     with torch.no_grad():
         model.model.layers[0].self_attn.v_proj.weight += 0.1
-    with pytest.raises(InputError, match="was measured with model.sha256"):
+    with pytest.raises(InputError, match=r"was measured with model\.sha256"):
         gs.capture(model, documents=texts, **asked)
     told = gs.capture(model, documents=texts, hash_weights=False, fresh=True, **asked)
     assert told.attrs["model"]["sha256"] is None
@@ -90,7 +88,7 @@ def test_other_weights_are_another_run(tmp_path: Path, texts: list[str]):
         ({"documents": [[1, 2, 3]], "length": 600}, "reads at most 512 tokens"),
         ({"documents": [[1, 2, 3]], "heads": ((9, 0),)}, "L9H0: no such head"),
         ({"documents": [[1, 2, 3]]}, "the longest document has 3 tokens"),
-        ({"documents": 3}, "documents=3: expected texts, paths or token ids"),
+        ({"documents": 3}, "documents=3: expected text files or folders, texts or token ids"),
         ({"documents": [[1, 2]], "dataset": "a/b"}, "dataset and documents were both given"),
     ],
 )
