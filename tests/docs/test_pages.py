@@ -78,7 +78,7 @@ def test_python_that_measures_or_confronts_runs(name: str, beside_a_run: Path):
 def test_python_of_readme_runs_with_a_model_in_memory():
     chance = random.Random(0)
     letter = "abcdefghijklmnopqrstuvwxyz"
-    texts = [" " + "".join(chance.choices(letter, k=1100)) for _ in range(3)]
+    texts = ["".join(chance.choices(letter, k=1100)) + " end" for _ in range(3)]
     model = tiny("llama")
     model.config.max_position_embeddings = 1100
     run(ROOT / "README.md", model=model, tokenizer=letters(bos=True), texts=texts)
