@@ -102,7 +102,8 @@ def swap_ingredients(
     Fitted weights are p_sink and exp of /weights' model of log α, scaled to sum to 1; measured ones
     each document's own, bounds then averaged. Fitted norms are C and λC, measured ones the document
     mean by position. Fitted cosines are those of `gram` with ρ₀; measured ones the document means
-    by lag and the mean sink cosine, moved to be feasible where no vectors have them.
+    by lag and the mean sink cosine, moved to be feasible where no vectors have them. Value heads
+    without a measured cosine at some lag are left out.
 
     `tree` holds the groups NEEDED; `points` is about how many log-spaced sizes N between 1 and T,
     None takes all.
@@ -163,6 +164,8 @@ class _Swapped:
             value_head(self.groups, layer, kv_head, heads),
         )
         self.moved[layer, kv_head] = measured.moved
+        if measured.gram is None:
+            return
         each = []
         for at, taken in enumerate(SWAPS.values()):
             weights_of = measured.weights if "weights" in taken else measured.weight_model[None]

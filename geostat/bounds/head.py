@@ -34,10 +34,12 @@ class ValueHead:
     it; tokens are the visible ones.
     """
 
-    gram: LagGram
-    """Document means by lag and the mean sink cosine, feasible."""
+    gram: LagGram | None
+    """Document means by lag and the mean sink cosine, feasible; None where no document has a cosine
+    at some lag, or with the sink, as with a value vector of length 0.
+    """
     moved: float
-    """By how much cosines or ρ₀ were moved to be feasible, whichever is more."""
+    """By how much cosines or ρ₀ were moved to be feasible, whichever is more; NaN without any."""
     norms: FloatArray
     """Document means by position, (token,)."""
     weights: FloatArray
@@ -54,21 +56,26 @@ def value_head(groups: Groups, layer: int, kv_head: int, heads: np.ndarray) -> V
     seen = layer_tokens(capture, layer)
     model = _fitted_weights(weights, layer, heads, seen)
     norm = capture["value_norm"][:, layer, kv_head, seen.start :].values.astype(np.float64)
-    by_lag = (
-        capture["cosine_mean"][:, layer, kv_head]
-        .values.astype(np.float64)[:, : max(seen.content - 1, 0)]
-        .mean(axis=0)
+    by_lag = _mean_of_known(
+        capture["cosine_mean"][:, layer, kv_head].values.astype(np.float64)[
+            :, : max(seen.content - 1, 0)
+        ]
     )
     sink = capture["sink_cosine"][:, layer, kv_head, seen.start + 1 :].values.astype(np.float64)
-    gram, moved = _feasible(
-        np.concatenate([[1.0], np.clip(by_lag, -1, 1)]),
-        float(sink.mean()) if seen.sink else 0.0,
-        seen,
-    )
+    rho0 = float(_mean_of_known(sink.ravel())) if seen.sink else 0.0
+    gram, moved = None, np.nan
+    if np.isfinite(by_lag).all() and np.isfinite(rho0):
+        gram, moved = _feasible(np.concatenate([[1.0], np.clip(by_lag, -1, 1)]), rho0, seen)
     own = document_weights(capture, layer, heads)
     return ValueHead(
         gram=gram, moved=moved, norms=norm.mean(axis=0), weights=own, weight_model=model
     )
+
+
+def _mean_of_known(values: FloatArray) -> FloatArray:
+    """The mean along axis 0 of the entries that are known; NaN where none is."""
+    known = np.isfinite(values)
+    return ratio(np.where(known, values, 0.0).sum(axis=0), known.sum(axis=0))
 
 
 def document_weights(capture: xr.Dataset, layer: int, heads: np.ndarray) -> FloatArray:

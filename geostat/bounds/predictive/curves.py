@@ -181,6 +181,8 @@ def _profiles(groups: Groups, grams: Sequence[str], layer: int, kv_head: int) ->
                 gram=fitted.gram,
                 matrix=matrix,
             )
+    if own.gram is None:
+        return profiles
     matrix = as_matrix(own.gram, seen.tokens, sink=sink)
     measured = partial(of_heads, norms=own.norms, gram=own.gram, matrix=matrix)
     profiles += measured(own.weight_model, source=len(grams), document=None)

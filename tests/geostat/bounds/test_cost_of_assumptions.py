@@ -207,6 +207,31 @@ def test_a_head_that_could_not_be_fitted_has_no_bounds(tree: xr.DataTree):
     assert np.isfinite(found["recall_lower"].sel(swap="all").values[1, 3]).all()
 
 
+def test_a_lag_without_a_cosine_in_some_documents_is_of_the_others_and_in_all_leaves_a_head_out(
+    tree: xr.DataTree, swapped: xr.Dataset
+):
+    """A value vector of length 0 at either end of a window has the only cosine at a long lag."""
+
+    def without(documents: list[int]) -> xr.Dataset:
+        groups = {f"/{name}": tree[name].to_dataset().copy(deep=True) for name in NEEDED}
+        last = tree["capture"].sizes["position"] - 3
+        groups["/capture"]["cosine_mean"][documents, 0, 0, last] = np.nan
+        return swap_ingredients(xr.DataTree.from_dict(groups), points=8)
+
+    heads = tree["capture"]["kv_head_of_head"].values == 0
+    some, none = without([1]), without(list(range(tree["capture"].sizes["document"])))
+    assert np.isfinite(some["recall_lower"].sel(swap="all").values[0, heads]).all()
+    assert np.isfinite(some["moved"][0, 0])
+    assert np.isnan(none["recall_lower"].values[:, 0, heads]).all()
+    assert np.isnan(none["moved"][0, 0])
+    rest = {"layer": slice(1, None)}
+    for found in (some, none):
+        xr.testing.assert_equal(
+            found["recall_lower"].isel(rest), swapped["recall_lower"].isel(rest)
+        )
+        assert np.isfinite(found["recall_cost"]).all()
+
+
 def test_a_cell_counts_in_every_swap_or_in_none(tree: xr.DataTree):
     """Of heads without fitted weights nothing is known of what these cost."""
     groups = {f"/{name}": tree[name].to_dataset().copy(deep=True) for name in NEEDED}
