@@ -20,7 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from empirical.errors import InputError
 from empirical.sources import texts
-from empirical.sources.models import DTYPES, LoadedModel, loaded
+from empirical.sources.models import DTYPES, LoadedModel, layers_and_heads, loaded
 from empirical.sources.paths import path_of
 from empirical.sources.texts import Corpus, Document
 from empirical.tap.refusals import attention_layers, refuse_too_long
@@ -45,10 +45,7 @@ class HeldModel:
         """Layers and heads by the configuration; None where it does not tell them as two
         numbers.
         """
-        config = self.decoder.config
-        layers = getattr(config, "num_hidden_layers", None)
-        heads = getattr(config, "num_attention_heads", None)
-        return (layers, heads) if isinstance(layers, int) and isinstance(heads, int) else None
+        return layers_and_heads(self.decoder.config)
 
     def refuse_unreadable(self, length: int) -> None:
         """Refuse by an InputError a model with layers that do not attend, or that reads fewer than
@@ -154,6 +151,9 @@ def documents(given: Iterable[Any], *, field: str = "text") -> Corpus:
 
     Raises:
         InputError: a path is no file or folder, or an entry is none of the three.
+
+    >>> [one.name for one in documents(["A text of some words.", [5, 6, 7]])]
+    ['document 0', 'document 1']
     """
     entries = list(given)
     read = [_entry(place, one, field) for place, one in enumerate(entries)]

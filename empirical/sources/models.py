@@ -89,12 +89,7 @@ class FoundModel:
         """Layers and heads by the configuration; None where it does not tell them as two
         numbers.
         """
-        config = self.config.get_text_config()
-        layers, heads = (
-            getattr(config, "num_hidden_layers", None),
-            getattr(config, "num_attention_heads", None),
-        )
-        return (layers, heads) if isinstance(layers, int) and isinstance(heads, int) else None
+        return layers_and_heads(self.config.get_text_config())
 
     def refuse_unreadable(self, length: int) -> None:
         """Refuse by an InputError a model that, by its configuration, has layers that do not
@@ -166,6 +161,16 @@ def loaded(
         sliding_window=sliding_window(model.get_decoder().config),
         **identity,
     )
+
+
+def layers_and_heads(config: PreTrainedConfig) -> tuple[int, int] | None:
+    """Return how many layers and heads a decoder has by its configuration; None where it does not
+    tell them as two numbers.
+    """
+    layers, heads = (
+        getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads")
+    )
+    return (layers, heads) if isinstance(layers, int) and isinstance(heads, int) else None
 
 
 def sliding_window(config: PreTrainedConfig) -> int | None:

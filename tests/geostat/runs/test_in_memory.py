@@ -5,6 +5,7 @@ was.
 import re
 from pathlib import Path
 
+import accelerate
 import numpy as np
 import pytest
 import torch
@@ -77,6 +78,24 @@ def test_other_weights_are_another_run(tmp_path: Path, texts: list[str]):
         gs.capture(model, documents=texts, **asked)
     told = gs.capture(model, documents=texts, hash_weights=False, fresh=True, **asked)
     assert told.attrs["model"]["sha256"] is None
+
+
+def test_a_model_spread_over_places_gives_the_same_numbers(tmp_path: Path):
+    """Layers on the disk are read when they are run, and cannot be hashed."""
+    ids = np.random.default_rng(0).integers(3, 90, (2, LENGTH))
+    asked = {"documents": ids, "null": False, **ASKED}
+    whole = gs.capture(tiny("llama"), out=tmp_path / "whole", **asked)
+    model = tiny("llama")
+    places = {f"model.layers.{layer}": "disk" if layer in (1, 2) else "cpu" for layer in range(4)}
+    places |= dict.fromkeys(("model.embed_tokens", "model.norm", "model.rotary_emb"), "cpu")
+    spread = accelerate.dispatch_model(
+        model, places | {"lm_head": "cpu"}, main_device="cpu", offload_dir=tmp_path / "offloaded"
+    )
+    with pytest.raises(InputError, match="is not in memory, so it cannot be hashed"):
+        gs.capture(spread, out=tmp_path / "spread", **asked)
+    found = gs.capture(spread, hash_weights=False, out=tmp_path / "spread", **asked)
+    for name, expected in numbers(whole).items():
+        xr.testing.assert_equal(numbers(found)[name], expected)
 
 
 @pytest.mark.parametrize(
