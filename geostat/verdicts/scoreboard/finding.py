@@ -48,7 +48,7 @@ def by_verdict(tree: xr.DataTree, key: str) -> tuple[Answer, str]:
         int(at["tested"]) + int(at["no_estimate"]),
     )
     answer = by_majority(holds, fails, heads)
-    if answer == "undetermined" and holds and fails and 2 * (holds + fails) > heads:
+    if answer == "undetermined" and 2 * (holds + fails) > heads:
         answer = "mixed"
     return answer, f"holds in {holds}, fails in {fails} of {heads} {UNITS[key]}"
 

@@ -58,6 +58,13 @@ def test_weights_are_told_by_name_type_shape_and_bytes():
     first = weights_sha256(model)
     assert weights_sha256(tiny("llama")) == first
     assert weights_sha256(tiny("llama").bfloat16()) != first
+    like = torch.nn.Linear(2, 3, bias=False)
+    turned = torch.nn.Linear(3, 2, bias=False)
+    turned.weight.data = like.weight.data.reshape(2, 3)
+    as_whole = torch.nn.Module()
+    as_whole.register_buffer("weight", like.weight.data.view(torch.int32))
+    named = torch.nn.Sequential(like)
+    assert len({weights_sha256(one) for one in (like, turned, as_whole, named)}) == 4
     with torch.no_grad():
         model.model.norm.weight[0] += 1
     assert weights_sha256(model) != first

@@ -201,6 +201,12 @@ def test_the_caption_of_coverage_has_every_fitted_gram_with_what_was_expected():
         assert f"Recall {percent(inside)} (90.0%)" in told
         assert inside in [one.value for one in caption.numbers]
     assert "measured Gram" not in caption.finding
+    envelope = run.envelope.copy(deep=True)
+    envelope["recall_inside_by_size"][:] = 0.5
+    missed = separability.coverage(replace(run, envelope=envelope)).finding
+    assert "With printed bounds" not in missed
+    for gram in ("exponential", "offset"):
+        assert f"With sharp bounds and the {gram} Gram Recall is missed most often at N =" in missed
     without = run.summary.drop_vars(["precision_drawn_inside", "recall_drawn_inside"])
     assert "(in brackets" not in separability.coverage(replace(run, summary=without)).finding
 
