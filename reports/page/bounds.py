@@ -1,5 +1,5 @@
 """Bounds in words: how often they hold where similarity may decay to a constant, and what each
-fitted assumption costs them. Imports xarray.
+fitted assumption costs them. Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import xarray as xr
 
 from reports.run import Run
@@ -58,7 +59,7 @@ def every_cost(run: Run) -> list[str]:
     where it is not known.
     """
     data = swaps(run)
-    if data is None:
+    if data is None or not bool(np.isfinite(data["recall_cost"]).all()):
         return []
     told = []
     for name, words in FITTED.items():
@@ -66,12 +67,17 @@ def every_cost(run: Run) -> list[str]:
         value, low, high = (
             100 * float(at[f"recall_cost{end}"]) for end in ("", "_lower", "_upper")
         )
-        limits = f" ({_points(low)} to {_points(high)})" if math.isfinite(low) else ""
-        told.append((-value, f"{words} {_points(value)}{limits}"))
+        limits = [f"{_points(low)} to {_points(high)}"] if math.isfinite(low) else []
+        if name == "weights":  # one profile stands for all documents
+            limits.append("with what each document has of its own")
+        brackets = f" ({'; '.join(limits)})" if limits else ""
+        told.append((-value, f"{words} {_points(value)}{brackets}"))
+    measured = percent(float(data["recall_inside"].sel(swap="all")))
+    sizes = ", ".join(f"{n:,}" for n in data["n_envelope"].values)
     listed = ", ".join(words for _, words in sorted(told))
     return [
-        "Percentage points of Recall inside that are lost where one fit alone takes the place of"
-        f" what was measured: {listed}. They do not add up."
+        f"Where all is measured {measured} lie inside (N = {sizes}). One fit in its place takes"
+        f" away, in percentage points: {listed}. They do not add up."
     ]
 
 

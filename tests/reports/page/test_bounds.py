@@ -9,6 +9,7 @@ from support.spine import Finished
 from geostat.display.tree import with_display
 from reports.page import bounds
 from reports.run import Run
+from reports.text.number import percent
 
 
 def test_bounds_with_an_offset_are_told_beside_exponential_decay_and_what_was_expected():
@@ -44,4 +45,9 @@ def test_every_cost_stands_with_its_interval_the_largest_first(finished: Finishe
     for words, value in costs.items():
         after = told.partition(f"{words} ")[2].partition(" (")[0]
         assert float(after.replace("−", "-")) == pytest.approx(value, abs=0.06)
+    assert told.count("with what each document has of its own") == 1
+    inside = float(data["recall_inside"].sel(swap="all"))
+    assert told.startswith(f"Where all is measured {percent(inside)} lie inside (N = 2, ")
     assert bounds.every_cost(replace(run, ingredients=None)) == []
+    unknown = data.assign(recall_cost=data["recall_cost"] * float("nan"))
+    assert bounds.every_cost(replace(run, ingredients=unknown)) == []

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from support.places import DOCS
 from support.reports_tree import HEADS, KV_HEADS, LAYERS, run_tree, with_kinds
 
 from geostat.display.tree import with_display
@@ -25,6 +26,12 @@ from theory.paper_tables.settled import settled_tables
 
 MADE = tables(run_tree())
 SETTLED = ("paper_table_1", "paper_table_2")
+
+
+def test_every_table_is_named_where_the_tutorial_lists_them():
+    page = (DOCS / "tutorial" / "tables_in_your_paper.md").read_text(encoding="utf-8")
+    rows = "".join(line.partition(" | ")[0] for line in page.splitlines() if line.startswith("| `"))
+    assert set(re.findall(r"`(\w+)`", rows)) >= set(MADE)
 
 
 def test_foreign_text_is_escaped_in_every_form():
