@@ -18,7 +18,7 @@ test: $(STAMP)
 	$(TESTS) $(WORKERS)
 
 test-all: $(STAMP)
-	$(TESTS) $(WORKERS) -m "slow or not slow"
+	$(TESTS) $(WORKERS) -m "slow or not slow" --hypothesis-profile default
 
 test-browser: $(STAMP)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[browser]'

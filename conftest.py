@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import xarray as xr
+from hypothesis import settings
 from support.comparisons import shorter
 from support.families import letters, tiny
 from support.shared import once, shared_folder
@@ -24,6 +25,9 @@ from geostat.runs.settings import Settings
 from reports.figures.every import FIGURES
 from reports.figures.style import STYLE
 from reports.page import page
+
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")  # `make test-all` draws new examples each time
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
