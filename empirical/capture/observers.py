@@ -55,7 +55,8 @@ class Observer(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """How far a capture is. `tokens` counts what was measured in this process, a layer as its
-    share; layers count within the batch under way.
+    share; layers count within the batch under way. `seconds` leave out what kernels took to
+    compile.
     """
 
     documents: int

@@ -47,6 +47,9 @@ class _Lines:
         say(text)
         self.last = time.monotonic()
 
+    def note(self, text: str) -> None:
+        say(text)
+
     def captured(self, progress: Progress) -> None:
         self._now_and_then(rate(progress), final=progress.documents == progress.total)
 
@@ -71,6 +74,9 @@ class _Bar:
         self.bars.console.print(f"geostat: {text}")
         self.bars.start()
         self.task = self.bars.add_task(text, total=1.0, note="")
+
+    def note(self, text: str) -> None:
+        self.bars.console.print(f"geostat: {text}")
 
     def captured(self, progress: Progress) -> None:
         done = progress.documents + progress.layer / max(progress.layers, 1)
@@ -103,4 +109,9 @@ def talk(*, quiet: bool) -> Console:
         bars = Bars(*columns, console=terminal, transient=True, redirect_stdout=False)
         atexit.register(bars.stop)
         talker = _Bar(bars)
-    return Console(stage=talker.stage, captured=talker.captured, fraction=talker.fraction)
+    return Console(
+        stage=talker.stage,
+        captured=talker.captured,
+        fraction=talker.fraction,
+        note=talker.note,
+    )

@@ -29,7 +29,7 @@ from empirical.store.store import Store
 from empirical.store.stored_run import StoredRun
 from geostat.bounds.own_cosines import MeasuredEnvelope
 from geostat.errors import InputError
-from geostat.runs.console import QUIET, Console
+from geostat.runs.console import QUIET, Console, compilation_told
 from geostat.runs.files import capture_session, refuse_unwritable, store_path
 from geostat.runs.settings import Settings, refuse_text_as_model, sizes
 
@@ -155,7 +155,7 @@ def measure(
         if path.exists() and not fresh:
             refuse_other(StoredRun.open(path), asked_for(windows, **options), windows)
         console.stage("load the model")
-        with source.lent() as lent:
+        with source.lent() as lent, compilation_told(console):
             console.stage("capture")
             store = capture(
                 lent,

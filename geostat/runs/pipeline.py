@@ -14,7 +14,7 @@ from empirical.store.store import Store
 from geostat.datasets.queries import MEASURED
 from geostat.errors import InputError
 from geostat.runs import stages
-from geostat.runs.console import QUIET, Console
+from geostat.runs.console import QUIET, Console, compilation_told
 from geostat.runs.files import store_path, timed
 from geostat.runs.groups import ASSUMPTIONS, CONFRONTED, FITTED, group_of, measured
 from geostat.runs.render import write_report
@@ -32,7 +32,7 @@ def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
         InputError: if the run holds no complete document, or another process writes to it.
         StoreError: if the run is damaged.
     """
-    with store.alone(), timed(store.path, "fit"):
+    with store.alone(), timed(store.path, "fit"), compilation_told(console):
         if not store.documents:
             raise InputError(
                 f"{store.path}: holds no complete document. Run the same `geostat capture` again to"
@@ -55,7 +55,7 @@ def confront(store: Store, *, console: Console = QUIET, **asked: Any) -> dict[st
         InputError: if the run has no fits, or another process writes to it.
         StoreError: if the run is damaged.
     """
-    with store.alone(), timed(store.path, "confront"):
+    with store.alone(), timed(store.path, "confront"), compilation_told(console):
         missing = sorted(set(ASSUMPTIONS) - set(store.results))
         if missing:
             raise InputError(

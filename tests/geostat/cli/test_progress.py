@@ -5,12 +5,13 @@ there is one, nothing when quiet.
 import io
 import sys
 
+import numba
 import pytest
 
 from empirical.capture.capture import Progress
 from geostat.cli import progress as terminal
 from geostat.cli.progress import rate, talk
-from geostat.runs.console import QUIET
+from geostat.runs.console import QUIET, compilation_told
 
 
 def progress(documents: int, layer: int = 0, *, tokens: float = 1500.0) -> Progress:
@@ -43,6 +44,7 @@ def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]):
     console.stage("capture")
     console.captured(progress(4))
     console.fraction("fit", 1.0)
+    console.note("compile kernels")
     assert capsys.readouterr() == ("", "")
 
 
@@ -88,6 +90,7 @@ def test_a_bar_leaves_stdout_alone_and_is_gone_when_its_stage_is_over(
     assert sys.stderr is screen
     console.stage("fit norms")
     console.fraction("fit norms", 0.5)
+    console.note("compile kernels")
     assert sys.stderr is not screen
     console.fraction("fit norms", 1.0)
     assert sys.stderr is screen
@@ -97,3 +100,15 @@ def test_a_bar_leaves_stdout_alone_and_is_gone_when_its_stage_is_over(
     assert "geostat: capture" in shown
     assert "500 tokens/s" in shown
     assert "geostat: fit norms" in shown
+    assert "geostat: compile kernels" in shown
+
+
+def test_kernels_that_are_compiled_are_told_once_a_stage(capsys: pytest.CaptureFixture[str]):
+    console = talk(quiet=False)
+    with compilation_told(console):
+        numba.njit(lambda x: x + 1)(1.0)
+        numba.njit(lambda x: x + 2)(1.0)
+    numba.njit(lambda x: x + 3)(1.0)
+    assert capsys.readouterr().err.splitlines() == [
+        "geostat: compile kernels, once on this machine; the time left leaves it out"
+    ]
