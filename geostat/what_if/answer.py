@@ -174,9 +174,10 @@ def _summary(dataset: xr.Dataset) -> dict[str, Any]:
     """
     points = int(np.prod(list(dataset.sizes.values())))
     hidden = points - int(np.broadcast_to(dataset["feasible"].values.mean(), ()) * points + 0.5)
-    lines: dict[str, Any] = {
-        "points": f"{points:,}, {hidden:,} of them left out because no vectors have their Gram"
-    }
+    told = f"{points:,}, {hidden:,} of them left out because no vectors have their Gram"
+    if hidden == points and dataset.attrs.get("gram") == ASSUMED:
+        told += "; --gram offset takes the form with an offset, which some vectors may have"
+    lines: dict[str, Any] = {"points": told}
     for name in (name for name in BOUNDS if name in dataset):
         values = dataset[name].values[np.isfinite(dataset[name].values)]
         low, high = dataset[name].attrs.get("readable_range", (-np.inf, np.inf))

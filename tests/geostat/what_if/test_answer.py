@@ -46,3 +46,11 @@ def test_of_many_values_a_few_are_told(tmp_path, values, told):
 
 def test_one_point_has_no_values_to_compare(tmp_path):
     assert "by_value" not in asked(tmp_path, "N=4")
+
+
+def test_where_no_point_has_its_gram_the_form_with_an_offset_is_named(tmp_path):
+    none = asked(tmp_path, "N=2,3", "rho0=0.99")["points"]
+    assert none.startswith("2, 2 of them left out")
+    assert "--gram offset takes the form with an offset" in none
+    assert "--gram" not in asked(tmp_path, "N=2,3", "rho0=0,0.99")["points"]
+    assert "--gram" not in asked(tmp_path, "N=2,3", "rho0=0.99", gram="offset")["points"]
