@@ -58,20 +58,16 @@ def every_cost(run: Run) -> list[str]:
     """What each fitted ingredient, put in alone, costs Recall's bounds, with its interval; nothing
     where it is not known.
     """
-    data = swaps(run)
-    if data is None or not bool(np.isfinite(data["recall_cost"]).all()):
+    data, known = swaps(run), _costs(run)
+    if data is None or not known:
         return []
     told = []
-    for name, words in FITTED.items():
-        at = data.sel(swap=f"all but {name}")
-        value, low, high = (
-            100 * float(at[f"recall_cost{end}"]) for end in ("", "_lower", "_upper")
-        )
-        limits = [f"{_points(low)} to {_points(high)}"] if math.isfinite(low) else []
+    for name, (value, limits) in known.items():
+        said = [limits] if limits else []
         if name == "weights":  # one profile stands for all documents
-            limits.append("with what each document has of its own")
-        brackets = f" ({'; '.join(limits)})" if limits else ""
-        told.append((-value, f"{words} {_points(value)}{brackets}"))
+            said.append("with what each document has of its own")
+        brackets = f" ({'; '.join(said)})" if said else ""
+        told.append((-value, f"{FITTED[name]} {_points(value)}{brackets}"))
     measured = percent(float(data["recall_inside"].sel(swap="all")))
     sizes = ", ".join(f"{n:,}" for n in data["n_envelope"].values)
     listed = ", ".join(words for _, words in sorted(told))
@@ -79,6 +75,36 @@ def every_cost(run: Run) -> list[str]:
         f"Where all is measured {measured} lie inside (N = {sizes}). One fit in its place takes"
         f" away, in percentage points: {listed}. They do not add up."
     ]
+
+
+def cost_in_short(run: Run, name: str) -> str:
+    """What one fitted ingredient costs Recall's bounds, for the card of its assumption; nothing
+    where it is not known.
+    """
+    value, limits = _costs(run).get(name, (None, ""))
+    if value is None:
+        return ""
+    own = ", with what each document has of its own" if name == "weights" else ""
+    brackets = f" ({limits})" if limits else ""
+    return f"Cost to bounds{own}: {_points(value)}{brackets}"
+
+
+def _costs(run: Run) -> dict[str, tuple[float, str]]:
+    """Percentage points of the measured Recall that leave the sharp bounds where one ingredient is
+    fitted and all else is measured, with their 95% limits in words; none where they are not known.
+    """
+    data = swaps(run)
+    if data is None or not bool(np.isfinite(data["recall_cost"]).all()):
+        return {}
+    known = {}
+    for name in FITTED:
+        at = data.sel(swap=f"all but {name}")
+        value, low, high = (
+            100 * float(at[f"recall_cost{end}"]) for end in ("", "_lower", "_upper")
+        )
+        limits = f"{_points(low)} to {_points(high)}" if math.isfinite(low) else ""
+        known[name] = (value, limits)
+    return known
 
 
 def _points(value: float) -> str:

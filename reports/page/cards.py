@@ -15,6 +15,7 @@ from markupsafe import Markup
 from reports.figures.rendering import rendered
 from reports.figures.sparkline import WORDS, sparkline
 from reports.page import header
+from reports.page.bounds import cost_in_short
 from reports.page.svg import inline_svg
 from reports.run import Run, listed
 from reports.text.key_result import limits_in_words, number_in_words, sentence, states
@@ -59,6 +60,8 @@ class Card:
     words: str
     shown: str
     """Id of the topic that shows how."""
+    cost: str
+    """What the fit costs the bounds; empty of what is no assumption."""
     sentence: str
     """The answer as a sentence to be quoted."""
 
@@ -104,6 +107,7 @@ def _card(result: dict[str, Any], run: Run, suffix: str) -> Card:
             if counts[state]
         ],
         shown=f"about-{key}{suffix}",
+        cost=cost_in_short(run, key),
         sentence=sentence(result, header.model_name(run)),
         of=counts["of"],
         curve=curve_of(key, run, f"curve{suffix}"),

@@ -21,7 +21,6 @@ from matplotlib.figure import Figure
 from reports.figures.every import Plan, draw, plans, write_caption, write_figure
 from reports.files import replaced
 from reports.page import header, record
-from reports.page.bounds import every_cost
 from reports.page.cards import Card, cards
 from reports.page.explorer.explorer import explorer, vega_bundle
 from reports.page.svg import shown
@@ -80,6 +79,7 @@ def write_page(
         text=dict(facts)["Text"],
         warnings=header.warnings(first.run),
         parts=shown_apart,
+        costs=any(card.cost for one in shown_apart for card in one.cards),
         errata=errata,
         parity=header.parity(first.run.attrs),
         entries=header.entries(first.run.attrs),
@@ -174,9 +174,8 @@ def _sentences(run: Run, answers: Sequence[Card]) -> list[tuple[str, str, str]]:
     in_full, known = listed(run.summary.attrs, "sentences"), {card.key: card for card in answers}
     if len(in_full) != len(SENTENCES) or not set(SENTENCES) <= set(known):
         return [("", sentence, "") for sentence in in_full]
-    costs = {"bounds": every_cost(run)}
     return [
-        (" ".join([known[key].sentence, *costs.get(key, [])]), sentence, known[key].shown)
+        (known[key].sentence, sentence, known[key].shown)
         for key, sentence in zip(SENTENCES, in_full, strict=True)
     ]
 

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from markupsafe import Markup
 
-from reports.page.bounds import with_offset
+from reports.page.bounds import every_cost, with_offset
 from reports.page.cards import ANSWERED, Card, curve_of
 from reports.page.svg import Shown
 from reports.page.where import where_in_words
@@ -211,8 +211,8 @@ def topics(
 
 
 def _said(run: Run, plan: Plan) -> list[str]:
-    """In which layers the claim holds or fails; of bounds, how often they hold with an offset, and
-    which assumption costs them most.
+    """In which layers the claim holds or fails; of bounds, how often they hold with an offset, what
+    each assumption costs them, and which costs most.
     """
     where = where_in_words(run, plan.claim) if plan.claim else ""
     costs = bounds.costs(run) if plan.key == "bounds" else []
@@ -221,8 +221,8 @@ def _said(run: Run, plan: Plan) -> list[str]:
             "Fitted weights are one profile for all documents: what a document has of its own"
             " counts as their cost, whether or not the four phases are true."
         )
-    offset = with_offset(run) if plan.key == "bounds" else []
-    return [where] * bool(where) + offset + costs
+    first = with_offset(run) + every_cost(run) if plan.key == "bounds" else []
+    return [where] * bool(where) + first + costs
 
 
 def _how_sure(run: Run, plan: Plan, card: Card | None) -> list[str]:

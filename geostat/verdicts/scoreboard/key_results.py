@@ -160,7 +160,7 @@ def _bounds(tree: xr.DataTree) -> KeyResult:
             answer = "holds"
     verdicts = {
         "holds": "Recall lies within the sharp bounds at least about as often as expected.",
-        "fails": "Recall lies outside the sharp bounds that the assumptions imply, too often.",
+        "fails": "Recall lies outside the sharp bounds of the assumptions too often.",
         "undetermined": "Whether Recall lies within the sharp bounds as often as expected is"
         " undetermined.",
     }

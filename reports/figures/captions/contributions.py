@@ -56,8 +56,8 @@ def contributions(run: Run) -> Caption:
         " their weight: at N, those from the left end up to N are the selected ones. Colour: cosine"
         " of the token’s value with the last one’s, v_L."
         f" {data.sizes['rank']} ranks are drawn, and of every document the sink (triangle) and the"
-        " last token (star). Look for: a Retriever’s star above all else, a Mixer’s between"
-        " triangle and crowd, a Reset’s in the crowd."
+        " last token (star). As the paper has them, a Retriever’s star stands above all else, a"
+        " Mixer’s between triangle and crowd, a Reset’s in the crowd."
     )
     say, both = Numbers(), regimes["heads"].sel(criterion="both")
     numbers = ", ".join(

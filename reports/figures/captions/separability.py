@@ -176,7 +176,7 @@ def heads(run: Run) -> Caption:
     if inside.size:
         finding += (
             f" {say.whole('heads inside at every N', int((inside >= 1).sum()))} of"
-            f" {say.whole('heads', inside.size)} heads keep their Recall within the {edition}"
-            f" bounds ({gram} Gram) at every N."
+            f" {say.whole('heads', inside.size)} heads have their mean Recall within the"
+            f" {edition} bounds ({gram} Gram) at every N, errors not counted."
         )
     return Caption(text, finding, say.all)

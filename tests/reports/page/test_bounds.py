@@ -46,6 +46,14 @@ def test_every_cost_stands_with_its_interval_the_largest_first(finished: Finishe
         after = told.partition(f"{words} ")[2].partition(" (")[0]
         assert float(after.replace("−", "-")) == pytest.approx(value, abs=0.06)
     assert told.count("with what each document has of its own") == 1
+    for name, words in bounds.FITTED.items():
+        in_short, own = bounds.cost_in_short(run, name), "with what each document has of its own"
+        assert in_short.startswith("Cost to bounds")
+        assert (own in in_short) == (name == "weights")
+        value, limits = in_short.rpartition(": ")[2].split(" ", 1)
+        assert f"{words} {value} {limits[:-1]}" in told
+    assert bounds.cost_in_short(run, "bounds") == ""
+    assert bounds.cost_in_short(replace(run, ingredients=None), "norms") == ""
     inside = float(data["recall_inside"].sel(swap="all"))
     assert told.startswith(f"Where all is measured {percent(inside)} lie inside (N = 2, ")
     assert bounds.every_cost(replace(run, ingredients=None)) == []
