@@ -215,8 +215,8 @@ MEASURING: Final[Options] = {
     "queries": (
         option(
             str,
-            "Analysed queries of a window: last, last:Q, spread:Q (over its second half);"
-            " default: last:16.",
+            "Analysed queries of a window: last, last:Q, spread:Q (over its second half), every:K"
+            " (each K-th position up to the last); default: last:16.",
         ),
         "default",
     ),
