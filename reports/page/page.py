@@ -82,6 +82,7 @@ def write_page(
         parts=shown_apart,
         errata=errata,
         parity=header.parity(first.run.attrs),
+        unchecked=header.UNCHECKED if header.unchecked(first.run.attrs) else "",
         entries=header.entries(first.run.attrs),
         vega=Markup(vega_bundle()),
     )
