@@ -39,58 +39,40 @@ def from_tensors(
 ) -> xr.DataTree:
     """Measure attention weights and values that another program made, into a store, and open it.
 
-    Arrays may be those of NumPy, torch, JAX, or of whatever has `__dlpack__` or NumPy reads, in
-    float16, bfloat16, float32 or float64; they are measured in float32. A document is read layer by
-    layer, and no layer is read before the one before it is measured. What no model here made cannot
-    be compared with its model's own weights, and the run and its report say so.
+    Arrays are of NumPy, torch, JAX, or whatever has `__dlpack__` or NumPy reads, in any type of
+    floating point, and measured in float32. They are read layer by layer, each when the one before
+    is measured. The run says that nobody compared them with their model.
 
     Args:
-        alpha: weights behind the softmax, (document, layer, head, position), or of several queries
-            (document, layer, query, head, position); or an iterable of documents, each (layer,
-            head, position). Rows are at least 0 and sum to 1, or less where a learned sink takes a
-            part. Without `values` an iterable of documents, each a tuple of both, or a list or
-            iterator of layers, which are pairs (head, position), (kv_head, position, dimension).
+        alpha: weights behind the softmax, (document, layer, head, position) or (document, layer,
+            query, head, position); or an iterable of documents. Without `values` an iterable of
+            documents, each a tuple of both, or a list or iterator of layers, each a pair (head,
+            position), (kv_head, position, dimension).
         values: value states, (document, layer, kv_head, position, dimension).
         count, layers: how many documents, and layers in each; needed of iterators without a length.
-        names: of the documents.
-        token_ids: (document, position). Without them the report lists no tokens, a document is told
-            by the sha256 of its tensors, and the null baselines are seeded by it.
+        names: of the documents. model: what made the tensors, in words.
+        token_ids: (document, position). Without them no tokens are listed, and the sha256 of its
+            tensors tells a document, and seeds its null baselines.
         tokens: what ids stand for: {id: text}, or texts laid out as `token_ids`.
-        visible: tokens that the last query sees, by layer, where layers have a sliding window. What
-            lies before them is no token of the head. Unless told every position is one, though its
-            weight be 0: a weight may be 0 by rounding.
-        queries: which queries several rows are of: "last:Q" (unless told), or "every:K".
-        model: what made the tensors, in words.
-        out: the store, or a folder for it. fresh: throw a store there away; else an equal run is
-            completed, and its documents are compared by the sha256 of their tensors.
-        null: measure the null baselines too.
+        visible: tokens that the last query sees, by layer, where some have a sliding window; else
+            every position counts as a token, though its weight be 0.
+        queries: which ones several rows are of: "last:Q" (unless told), or "every:K".
+        out, fresh, null: as of `capture`; an equal run there is completed, its documents compared.
         settings: `n`, `convention`, `seed` and `heads`, as of `capture`.
 
     Raises:
-        InputError: for arrays that do not fit or are no weights, or two documents that are the
-            same.
+        InputError: for arrays that do not fit or are no weights, or documents that are the same.
         StoreError: if the run that stands at `out` is damaged.
         TypeError: for an unknown setting.
 
     >>> import numpy as np
-    >>> chance = np.random.default_rng(0)
-    >>> alpha = chance.dirichlet(np.ones(40), size=(2, 3, 4))
-    >>> values = chance.normal(size=(2, 3, 2, 40, 8))
-    >>> run = from_tensors(alpha, values, n="1,2,8", out="tensors")
-    >>> dict(run["capture"].sizes)["head"]
-    4
+    >>> alpha, values = np.full((1, 3, 4, 40), 1 / 40), np.random.rand(1, 3, 2, 40, 8)
+    >>> from_tensors(alpha, values, n="1,2,8", out="tensors")["capture"]["precision"].dims
+    ('document', 'layer', 'head', 'n')
     """
-    from empirical.sources.tensors.given import given_tensors
-    from empirical.sources.tensors.stream import stream
-
-    told: dict[str, Any] = {"names": names, "token_ids": token_ids, "tokens": tokens}
-    given = given_tensors(
-        stream(alpha, values, count=_known(count, names, token_ids), layers=layers),
-        **told,
-        visible=visible,
-        queries=queries,
-        **({} if model is None else {"model": model}),
-    )
+    told = {"names": names, "token_ids": token_ids, "tokens": tokens, "visible": visible}
+    known = _known(count, names, token_ids)
+    given = _given(alpha, values, known, layers, queries=queries, model=model, **told)
     return _measured(given, Path(out), fresh=fresh, null=null, **settings).tree()
 
 
@@ -123,6 +105,16 @@ def ingest(
     )
     how: dict[str, Any] = {"fresh": fresh, "null": null, "console": console}
     return _measured(given, out, heads=heads, **how, **settings)
+
+
+def _given(
+    alpha: Any, values: Any, count: int | None, layers: int | None, **told: Any
+) -> GivenTensors:
+    from empirical.sources.tensors.given import given_tensors
+    from empirical.sources.tensors.stream import stream
+
+    read = stream(alpha, values, count=count, layers=layers)
+    return given_tensors(read, **{name: one for name, one in told.items() if one is not None})
 
 
 def _known(count: int | None, names: Any, token_ids: Any) -> int | None:
