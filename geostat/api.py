@@ -23,7 +23,7 @@ from geostat.errors import one_error
 from geostat.fits.one_head import fit_head as fit_one
 from geostat.fits.pooled.depth import depth_trend as trend_over_depth
 from geostat.fits.pooled.fit import pooled_fit as fit_together
-from geostat.runs import answers, pipeline, stages
+from geostat.runs import answers, pipeline, stages, tensors
 from geostat.runs.files import store_path
 from geostat.runs.groups import group_of, joined, measured, tree_of, with_fits
 from geostat.verdicts.answers import refuse_older
@@ -293,8 +293,8 @@ def compare(
 claims, head = one_error(answers.claims), one_error(answers.head)
 """Claims of a confronted run as a frame, and the numbers of one head: `geostat.runs.answers`."""
 
-whatif = one_error(evaluate_grid)
-"""Evaluate the bounds over a grid of parameters: `geostat.what_if.labelled_study.whatif`."""
+from_tensors = one_error(tensors.from_tensors)
+"""Measure weights and values that another program made: `geostat.runs.tensors.from_tensors`."""
 
-elasticities = one_error(tell_elasticities)
-"""How bounds respond to parameters at one point: `geostat.what_if.elasticities.elasticities`."""
+whatif, elasticities = one_error(evaluate_grid), one_error(tell_elasticities)
+"""Bounds over a grid of parameters, and how they respond at a point: `geostat.what_if`."""

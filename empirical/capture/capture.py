@@ -1,9 +1,9 @@
-"""Drives a measurement: windows go through the tap, observers turn each layer into numbers,
+"""Drives a measurement: a source hands over layer by layer, observers turn each into numbers,
 documents are appended to a store.
 
 Only one layer's tensors live at a time, so memory does not grow with the number of layers.
 Observers are functions of one layer of one document; a user adds a measurement by writing one.
-Imports torch through the tap, and the store.
+Imports torch, and the store.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from empirical.capture.identity import provenance, refuse_other
 from empirical.capture.layer_view import RunShape, layer_view, refuse_non_finite
 from empirical.capture.observers import Buffers, Observer, Progress
 from empirical.measure.compilation import Compilation, compilation
+from empirical.capture.source import Source, Tapped
 from empirical.measure.convention import Convention
 from empirical.sources.models import LoadedModel
 from empirical.sources.queries import LAST, Queries
@@ -31,17 +32,11 @@ from empirical.store.layout import GroupPlan
 from empirical.store.lock import alone
 from empirical.store.manifest import read_root
 from empirical.store.store import Store
-from empirical.tap.parity import parity
-from empirical.tap.tap import TappedLayer, tap
-
-PARITY_TOKENS = 1024
-"""The parity check materialises eager weights, so it reads at most this many tokens of one
-document.
-"""
+from empirical.tap.tap import TappedLayer
 
 
 def capture(
-    model: LoadedModel,
+    model: LoadedModel | Source,
     windows: Windows,
     path: Path,
     *,
@@ -60,7 +55,8 @@ def capture(
     equal run stopped, and return that, complete.
 
     Args:
-        model, windows: found and cut by `empirical.sources`.
+        model, windows: found and cut by `empirical.sources`; or another source of layers, and the
+            windows that these are of.
         observers: one per group of the store.
         n: sizes N of the selected set, ascending, at most the number of positions.
         queries: which queries of a window are analysed.
@@ -80,19 +76,21 @@ def capture(
         KeyboardInterrupt: passed on after the documents that were complete are safe.
     """
     options = {"n": n, "queries": queries, "convention": convention, "seed": seed, "batch": batch}
-    recorded = provenance(model, windows, settings=settings or {}, **options)
+    source = Tapped(model) if isinstance(model, LoadedModel) else model
+    recorded = provenance(source, windows, settings=settings or {}, **options)
     shape = RunShape(
-        **{name: getattr(model, name) for name in ("layers", "heads", "kv_heads", "dimension")},
+        **source.sizes,
         positions=windows.token_ids.shape[1],
         n=np.asarray(n, dtype=np.int64),
         convention=convention,
         seed=seed,
         queries=queries,
+        token_ids=windows.known,
     )
     path = path.resolve() if path.is_symlink() else path
     with alone(path):
         return _Run(
-            model, windows, path, observers, recorded, shape, batch, fresh, on_progress, on_kept
+            source, windows, path, observers, recorded, shape, batch, fresh, on_progress, on_kept
         ).complete()
 
 
@@ -102,7 +100,7 @@ class _Run:
     being written behind it.
     """
 
-    model: LoadedModel
+    source: Source
     windows: Windows
     path: Path
     observers: Sequence[Observer]
@@ -119,25 +117,18 @@ class _Run:
     compiled: Compilation | None = None
 
     def complete(self) -> Store:
-        """Check what stands at `path`, the observers and the tap itself, then measure what is
+        """Check what stands at `path`, the observers and the source itself, then measure what is
         missing.
         """
         self._plans()  # an observer refuses here what it cannot measure
         self.store = self._existing()
         checked = None
         if self.store is None or "parity" not in self.store.attributes:
-            ids = torch.as_tensor(
-                self.windows.token_ids[:1, :PARITY_TOKENS].astype(np.int64),
-                device=self.model.model.device,
-            )
-            rows = self._rows(range(1))
-            held = rows[:, rows[0] < ids.shape[1]]
-            checked = parity(self.model.model, ids, queries=held if held.numel() else None)
-            checked.judge(self.model.dtype)
+            checked = self.source.check(self.windows.token_ids[:1], self._rows(range(1)))
         self._measure()
         assert self.store is not None
         if checked is not None:
-            self.store.note(parity=dataclasses.asdict(checked))
+            self.store.note(parity=checked)
         if self.store.attributes.get("skipped") != self.windows.skipped:
             self.store.note(skipped=self.windows.skipped)
         return self.store
@@ -151,6 +142,7 @@ class _Run:
             return None
         store = Store.open(self.path)
         refuse_other(store, self.recorded, self.windows)
+        self.source.resume(store.documents)
         store.extend(len(self.windows.names))
         return store
 
@@ -170,8 +162,9 @@ class _Run:
                 for start in range(done, total, self.batch):
                     documents = range(start, min(start + self.batch, total))
                     buffers = self._measure_batch(documents)
+                    rows = [self.windows.row(one) | self.source.row(one) for one in documents]
                     self._await_writer()
-                    self.pending = writer.submit(self._append, documents, buffers)
+                    self.pending = writer.submit(self._append, rows, buffers)
                     self._report(documents.stop, 0)
             except KeyboardInterrupt as error:
                 self._await_writer()
@@ -200,8 +193,8 @@ class _Run:
             f" command again with {how} to go on."
         )
 
-    def _append(self, documents: range, buffers: Sequence[Buffers]) -> None:
-        for document, buffer in zip(documents, buffers, strict=True):
+    def _append(self, rows: Sequence[dict[str, Any]], buffers: Sequence[Buffers]) -> None:
+        for row, buffer in zip(rows, buffers, strict=True):
             store = self.store or Store.create(
                 self.path,
                 provenance=self.recorded,
@@ -209,7 +202,7 @@ class _Run:
                 documents=len(self.windows.names),
                 fresh=self.fresh,
             )
-            store.append(self.windows.row(document), buffer.arrays)
+            store.append(row, buffer.arrays)
             self.store = store
             if self.on_kept is not None:
                 self.on_kept(len(store.documents))
@@ -223,7 +216,7 @@ class _Run:
 
         def on_layer(tapped: TappedLayer) -> None:
             for slot, document in enumerate(documents):
-                digest = int(self.windows.sha256[document][:8], 16)
+                digest = int((self.windows.sha256[document] or self.source.digest())[:8], 16)
                 view = layer_view(
                     tapped,
                     slot,
@@ -239,12 +232,7 @@ class _Run:
                     buffers[slot].put(observer.group, view.layer, observer(view))
             self._report(documents.start, tapped.index + 1)
 
-        tap(
-            self.model.model,
-            torch.as_tensor(ids.astype(np.int64), device=self.model.model.device),
-            on_layer,
-            queries=rows,
-        )
+        self.source.hand_over(documents, ids, rows, on_layer)
         self.shape = dataclasses.replace(self.shape, visible=tuple(visible))
         for buffer, row in zip(buffers, ids, strict=True):
             for arrays in buffer.arrays.values():
@@ -262,13 +250,13 @@ class _Run:
         if self.on_progress is None:
             return
         total, positions = self.windows.token_ids.shape
-        part = min(self.batch, total - documents) * positions * layer / self.model.layers
+        part = min(self.batch, total - documents) * positions * layer / self.shape.layers
         self.on_progress(
             Progress(
                 documents=documents,
                 total=total,
                 layer=layer,
-                layers=self.model.layers,
+                layers=self.shape.layers,
                 tokens=self.tokens + part,
                 tokens_left=(total - documents) * positions - part,
                 seconds=time.perf_counter()

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from empirical.capture.source import Source
 from empirical.errors import InputError
 from empirical.measure.convention import Convention
 from empirical.schema import SCHEMA_VERSION
-from empirical.sources.models import LoadedModel
 from empirical.sources.queries import Queries
 from empirical.sources.windows import Windows
 from empirical.store.stored_run import StoredRun
@@ -88,7 +88,7 @@ def asked_for(
 
 
 def provenance(
-    model: LoadedModel, windows: Windows, *, settings: Mapping[str, Any], **options: Any
+    source: Source, windows: Windows, *, settings: Mapping[str, Any], **options: Any
 ) -> dict[str, Any]:
     """Everything a store's root says of its run; plain JSON types. options: as in `asked_for`."""
     try:
@@ -100,7 +100,7 @@ def provenance(
         "geostat_version": own,
         "git_commit": git_commit(),
         "versions": {name: version(name) for name in LIBRARIES},
-        "model": model.provenance(),
+        "model": source.provenance(),
         **asked_for(windows, **options),
         "settings": dict(settings),
     }
@@ -125,7 +125,7 @@ def refuse_other(store: StoredRun, recorded: Mapping[str, Any], windows: Windows
             f"Use --documents {len(held)} or more, --fresh, or another --out."
         )
     for row, name, digest in zip(held, names, windows.sha256, strict=False):
-        if row["sha256"] != digest:
+        if digest and row["sha256"] != digest:
             seen = f"holds document {row['name']!r} where this run reads {name!r} with other tokens"
             raise InputError(f"{store.path}: {seen}. Use --fresh, or another --out.")
 

@@ -34,6 +34,8 @@ class RunShape:
     seed: int
     queries: Queries = LAST
     """Analysed queries of a document."""
+    token_ids: bool = True
+    """Whether it is known which tokens the documents are."""
     visible: tuple[int, ...] = ()
     """Visible tokens T of each layer."""
 

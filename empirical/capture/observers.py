@@ -141,8 +141,11 @@ class Geometry:
             "convention": shape.convention.value,
             "positions": shape.positions,
         }
+        known = {
+            name: row for name, row in CAPTURE.items() if shape.token_ids or name != "token_id"
+        }
         return GroupPlan(
-            variables=CAPTURE | (PRINCIPAL if self.named else {}),
+            variables=known | (PRINCIPAL if self.named else {}),
             coordinates=axes,
             attributes=attributes,
         )

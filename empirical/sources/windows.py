@@ -57,12 +57,12 @@ class Windows:
     """
 
     token_ids: NDArray[np.int32]
-    """(document, position)."""
+    """(document, position); negative where it is not known which tokens they are."""
     names: tuple[str, ...]
     sha256: tuple[str, ...]
-    """Of the window's tokens as little-endian 32-bit integers."""
+    """Of the window's tokens as little-endian 32-bit integers; empty where they are not known."""
     text_sha256: tuple[str, ...]
-    """Of the whole document's text in UTF-8."""
+    """Of the whole document's text in UTF-8; empty where that is not known."""
     skipped: int
     """Documents that were too short, among those read until enough were found."""
     corpus: str
@@ -73,13 +73,18 @@ class Windows:
     kinds: tuple[str, ...] = ()
     """Kind of text of each document; none where they are not told apart."""
 
+    @property
+    def known(self) -> bool:
+        """Whether it is known which tokens the windows hold."""
+        return bool((self.token_ids >= 0).all())
+
     def row(self, document: int) -> dict[str, Any]:
         """Return what a run records of one document, in plain types."""
+        digests = {"sha256": self.sha256[document], "text_sha256": self.text_sha256[document]}
         return {
             "name": self.names[document],
             **({"kind": self.kinds[document]} if self.kinds else {}),
-            "sha256": self.sha256[document],
-            "text_sha256": self.text_sha256[document],
+            **{name: digest for name, digest in digests.items() if digest},
         }
 
 

@@ -80,7 +80,7 @@ def parity(
             the weights are damaged: every value state is zero, or what follows the attention is no
             number. A captured row that is none is left to who captures it, and can name it.
     """
-    kept: list[tuple[torch.nn.Module, Tensor, Tensor]] = []
+    kept: list[tuple[torch.nn.Module | None, Tensor, Tensor]] = []
     largest: list[float] = []
 
     def keep(layer: TappedLayer) -> None:
@@ -93,7 +93,8 @@ def parity(
     decoder = model.get_decoder()
     mask = checked_mask(decoder, input_ids, attention_mask)
     positions = analysed_positions(input_ids, mask, queries).to(decoder.device)
-    eager, rows = _eager(decoder, input_ids, mask, positions, [module for module, _, _ in kept])
+    modules = [module for module, _, _ in kept if module is not None]
+    eager, rows = _eager(decoder, input_ids, mask, positions, modules)
     if len(rows) != len(kept):
         raise InputError(
             f"{decoder.config.model_type}: its eager attention hands over no weights to compare"

@@ -42,8 +42,8 @@ class TappedLayer:
 
     index: int
     """Number of the layer, from 0."""
-    module: torch.nn.Module
-    """Its attention module."""
+    module: torch.nn.Module | None = None
+    """Its attention module; None of tensors that no model here made."""
     alpha: Tensor
     """α of the analysed queries, (document, query, head, position) float32, unitless; exactly 0
     where invisible.

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal
 import typer
 
 from geostat.cli import options, output, process
-from geostat.cli.options_of_studies import WHATIF
+from geostat.cli.options_of_studies import THEORY, WHATIF
 
 PARTS: Final[dict[Literal["tables", "figures"], str]] = {
     "tables": "LaTeX and Markdown",
@@ -56,9 +56,10 @@ def run_command(**given: Any) -> None:
     from geostat.runs import pipeline
     from geostat.runs.answers import answers
     from geostat.runs.files import store_path
+    from geostat.runs.settings import of_options
 
     out, (tolerances, required) = given["out"], _judged_by(given["tolerances"], given["require"])
-    page = pipeline.run(_settings(given), out, tolerances=tolerances, **_how_to_measure(given))
+    page = pipeline.run(of_options(given), out, tolerances=tolerances, **_how_to_measure(given))
     store = store_path(out)
     as_json = given["as_json"]
     output.write(
@@ -74,13 +75,21 @@ def run_command(**given: Any) -> None:
 def capture_command(**given: Any) -> None:
     """Only measure: write run.zarr."""
     from geostat.runs import measurement
+    from geostat.runs.settings import of_options
 
-    store = measurement.measure(_settings(given), given["out"], **_how_to_measure(given))
-    output.write(
-        {"run": str(store.path), "documents": len(store.documents)},
-        as_json=given["as_json"],
-        quiet=given["quiet"],
-    )
+    store = measurement.measure(of_options(given), given["out"], **_how_to_measure(given))
+    _write_captured(store, given)
+
+
+@app.command("ingest")
+@options.taking(options.INGESTING)
+def ingest_command(**given: Any) -> None:
+    """Measure weights and values that another program wrote into files: write run.zarr."""
+    from geostat.runs import tensors
+
+    asked = {name: given[name] for name in ("model", "queries", "n", "convention", "seed", "head")}
+    store = tensors.ingest(given["files"], given["out"], **asked, **_how_to_measure(given))
+    _write_captured(store, given)
 
 
 @app.command("fit")
@@ -178,7 +187,7 @@ def compare_command(runs: list[Path], out: Path, quick: bool, quiet: bool, as_js
 
 
 @app.command("theory")
-@options.taking(options.THEORY)
+@options.taking(THEORY)
 def theory_command(
     words: list[str] | None,
     style: str,
@@ -226,6 +235,11 @@ def doctor_command(run: Path | None, as_json: bool) -> None:
     output.write(examine(run), as_json=as_json)
 
 
+def _write_captured(store: Any, given: dict[str, Any]) -> None:
+    result = {"run": str(store.path), "documents": len(store.documents)}
+    output.write(result, as_json=given["as_json"], quiet=given["quiet"])
+
+
 def _judged_by(tolerances: Path | None, require: list[str] | None) -> tuple[Any, list[Any]]:
     """What the verdicts are held against, and what is required of them; read before any work is
     done.
@@ -249,17 +263,6 @@ def _talk(*, quiet: bool = False) -> Any:
     from geostat.cli.progress import talk
 
     return talk(quiet=quiet)
-
-
-def _settings(given: dict[str, Any]) -> Any:
-    from geostat.runs.settings import Settings, named_heads
-
-    names = {field for field in Settings.__dataclass_fields__ if field in given} - {"text", "heads"}
-    return Settings(
-        **{name: given[name] for name in names},
-        text=tuple(given["text"] or ()),
-        heads=named_heads(given["head"] or []),
-    )
 
 
 def _how_to_measure(given: dict[str, Any]) -> dict[str, Any]:

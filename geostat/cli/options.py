@@ -152,41 +152,6 @@ COMPARING: Final[Options] = {
     "quick": (option(bool, _QUICK, "--quick"), False),
     **PRINTING,
 }
-_WORDS = typer.Argument(
-    metavar="name",
-    help=(
-        "Such as 12, theorem 1, table 1, erratum 17 or a statement's name; all are listed when left"
-        " out."
-    ),
-)
-THEORY: Final[Options] = {
-    "words": (Annotated[list[str] | None, _WORDS], None),
-    "style": (option(str, "text, latex, python or json.", "--as"), "text"),
-    "errata": (
-        option(bool, "Print what is wrong in print, and what is true instead.", "--errata"),
-        False,
-    ),
-    "audit": (
-        option(
-            bool,
-            "Lay every edition over simulated heads and count where it fails (minutes).",
-            "--audit",
-        ),
-        False,
-    ),
-    "test": (
-        option(bool, "Put table 1 to the test by simulation (a minute), or table 2.", "--test"),
-        False,
-    ),
-    "draws": (
-        option(int, "Simulated heads of each kind for --audit, of each point for --test."),
-        1000,
-    ),
-    "every": (option(int, "Take each so-many-th head for --audit."), 1),
-    "seed": (option(int, "Of the draws and the random heads of --audit."), 0),
-    "workers": (option(int, "Processes for --audit; its counts do not depend on them."), 1),
-    "out": (option(Path | None, "File that --audit writes to, instead of the terminal."), None),
-}
 DOCTOR: Final[Options] = {
     "run": (Annotated[Path | None, typer.Argument(help="A run to verify, chunk by chunk.")], None),
     "as_json": _JSON,
@@ -215,8 +180,8 @@ MEASURING: Final[Options] = {
     "queries": (
         option(
             str,
-            "Analysed queries of a window: last, last:Q, spread:Q (over its second half);"
-            " default: last:16.",
+            "Analysed queries of a window: last, last:Q, spread:Q (over its second half), every:K"
+            " (each K-th position up to the last); default: last:16.",
         ),
         "default",
     ),
@@ -262,6 +227,31 @@ MEASURING: Final[Options] = {
     **PRINTING,
 }
 """Every option of a measurement."""
+
+
+_FILES = typer.Argument(
+    metavar="FILE…",
+    help=(
+        ".npz or .safetensors files with the arrays alpha and values, of all documents or of one"
+        " each; see docs/how_to/tensors_from_elsewhere.md."
+    ),
+)
+INGESTING: Final[Options] = {
+    "files": (Annotated[list[Path], _FILES], REQUIRED),
+    "model": (option(str | None, "What made the tensors, in words."), None),
+    "queries": (
+        option(
+            str,
+            "Which queries several rows of weights are of: last:Q, also when left out; every:K.",
+        ),
+        "",
+    ),
+    **{
+        name: MEASURING[name]
+        for name in ("n", "convention", "seed", "head", "null", "out", "resume", "fresh")
+    },
+    **PRINTING,
+}
 
 
 def taking(options: Options) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -1,9 +1,13 @@
-"""The options of a what-if study, each with its help. Imports typer through `options`."""
+"""The options of what needs no run: a what-if study, and the theory's statements, each with its
+help. Imports typer, also through `options`.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+import typer
 
 from geostat.cli.options import PRINTING, Options, option
 
@@ -64,3 +68,39 @@ WHATIF: Final[Options] = {
     **PRINTING,
 }
 """Every option of a what-if study."""
+
+_WORDS = typer.Argument(
+    metavar="name",
+    help=(
+        "Such as 12, theorem 1, table 1, erratum 17 or a statement's name; all are listed when left"
+        " out."
+    ),
+)
+THEORY: Final[Options] = {
+    "words": (Annotated[list[str] | None, _WORDS], None),
+    "style": (option(str, "text, latex, python or json.", "--as"), "text"),
+    "errata": (
+        option(bool, "Print what is wrong in print, and what is true instead.", "--errata"),
+        False,
+    ),
+    "audit": (
+        option(
+            bool,
+            "Lay every edition over simulated heads and count where it fails (minutes).",
+            "--audit",
+        ),
+        False,
+    ),
+    "test": (
+        option(bool, "Put table 1 to the test by simulation (a minute), or table 2.", "--test"),
+        False,
+    ),
+    "draws": (
+        option(int, "Simulated heads of each kind for --audit, of each point for --test."),
+        1000,
+    ),
+    "every": (option(int, "Take each so-many-th head for --audit."), 1),
+    "seed": (option(int, "Of the draws and the random heads of --audit."), 0),
+    "workers": (option(int, "Processes for --audit; its counts do not depend on them."), 1),
+    "out": (option(Path | None, "File that --audit writes to, instead of the terminal."), None),
+}

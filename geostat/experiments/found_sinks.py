@@ -90,7 +90,8 @@ def summarise_sinks(capture: xr.Dataset, sinks: xr.Dataset, attrs: Mapping[Any, 
 
     Returns:
         /sinks_found, as in VARIABLES: means over a document's cases, then over documents, with
-        their document jackknife; the tokens that most often are the strongest sink.
+        their document jackknife; the tokens that most often are the strongest sink, left out where
+        /capture does not tell which tokens stand where.
     """
     position = sinks["sink_position"].values
     first = np.broadcast_to(capture["sink_visible"].values.astype(bool)[:, None], position.shape)
@@ -120,10 +121,13 @@ def summarise_sinks(capture: xr.Dataset, sinks: xr.Dataset, attrs: Mapping[Any, 
     numbers["heads"] = np.array(
         [int((cells.mean(axis=0) >= 0.5).sum()) for cells in inside.values()]
     )
-    numbers |= _tokens(capture, sinks, attrs.get("token_texts") or {})
+    known = "token_id" in capture
+    if known:
+        numbers |= _tokens(capture, sinks, attrs.get("token_texts") or {})
     numbers["first_is_bos"] = np.array(_first_is_bos(capture, attrs.get("model")))
+    records = [record for record in VARIABLES if known or record not in TOKENS]
     data = xr.Dataset(
-        variables(VARIABLES, numbers),
+        variables(records, numbers),
         coords={"case": words_along("case", CASES, "where the sink stands")},
     )
     data.attrs = {
@@ -204,6 +208,7 @@ def _first_is_bos(capture: xr.Dataset, model: Any) -> int:
     """How many documents have the beginning-of-text token at position 0; -1 where the run does
     not tell of one, 0 where the tokenizer has none.
     """
-    if not isinstance(model, Mapping) or "bos_token_id" not in model:
+    told = isinstance(model, Mapping) and "bos_token_id" in model
+    if not told or "token_id" not in capture:
         return -1
     return int((capture["token_id"].values[:, 0] == model["bos_token_id"]).sum())

@@ -1,9 +1,11 @@
-"""Measurement of one run: the text and the model that are asked for, through the capture into the
-store. Imports torch.
+"""Measurement of one run: the text and the model that are asked for, or tensors from elsewhere,
+through the capture into the store. Imports torch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from empirical.sources import builtin, builtin_texts, models, texts
 from empirical.sources import windows as corpus
 from empirical.sources.given import HeldModel
 from empirical.sources.paths import path_of
+from empirical.sources.tensors.given import GivenTensors
 from empirical.store.manifest import read_root
 from empirical.store.store import Store
 from empirical.store.stored_run import StoredRun
@@ -131,11 +134,7 @@ def measure(
         StoreError: if the run there is damaged (unless `fresh`; not even then if its manifest
             cannot be read).
     """
-    options = _options(settings)
-    path = path_of(store_path(out))
-    if path.exists():
-        read_root(path, damaged=fresh)  # refuses what is no run
-    refuse_unwritable(path.parent)
+    options, path = _options(settings), _place(out, fresh=fresh)
     if model is None:
         refuse_text_as_model(settings)
     with capture_session(path) as kept:
@@ -155,32 +154,84 @@ def measure(
         if path.exists() and not fresh:
             refuse_other(StoredRun.open(path), asked_for(windows, **options), windows)
         console.stage("load the model")
-        with source.lent() as lent, compilation_told(console):
-            console.stage("capture")
-            store = capture(
-                lent,
-                windows,
-                path,
-                observers=(observers := _observers(settings, null=null)),
-                settings=_further(settings, observers),
-                **options,
-                fresh=fresh,
-                on_progress=console.captured,
-                on_kept=kept.append,
+        with source.lent() as lent:
+            store = _captured(
+                lent, windows, path, settings, kept, null=null, fresh=fresh, console=console
             )
-        _note_texts(store, windows, source.tokenizer)
+        if source.tokenizer is not None:
+            ids = np.unique(windows.token_ids).tolist()
+            decode = partial(source.tokenizer.decode, clean_up_tokenization_spaces=False)
+            _note_texts(store, {one: decode([one]) for one in ids})
         return store
 
 
-def _note_texts(store: Store, windows: corpus.Windows, tokenizer: Any) -> None:
-    """Note in the provenance what each token of the documents stands for; nothing without a
-    tokenizer.
+def measure_tensors(
+    tensors: GivenTensors,
+    settings: Settings,
+    out: Path,
+    *,
+    fresh: bool = False,
+    null: bool = True,
+    console: Console = QUIET,
+) -> Store:
+    """Capture tensors from elsewhere into `out`, as `measure` does a model; `settings` tell how.
+
+    Raises:
+        InputError: as of `measure`, and for what the tensors hold.
+        StoreError: as of `measure`.
     """
-    if tokenizer is None:
-        return
-    ids = np.unique(windows.token_ids).tolist()
-    texts = [tokenizer.decode([one], clean_up_tokenization_spaces=False) for one in ids]
-    known = {"id": ids, "text": texts}
+    layers, heads = tensors.sizes["layers"], tensors.sizes["heads"]
+    refuse_unknown_heads(settings.heads, layers=layers, heads=heads)
+    path = _place(out, fresh=fresh)
+    with capture_session(path) as kept:
+        store = _captured(
+            tensors, tensors.windows, path, settings, kept, null=null, fresh=fresh, console=console
+        )
+        if tensors.texts:
+            _note_texts(store, tensors.texts)
+        return store
+
+
+def _place(out: Path, *, fresh: bool) -> Path:
+    """Find where the store goes; an InputError where that cannot be."""
+    path = path_of(store_path(out))
+    if path.exists():
+        read_root(path, damaged=fresh)  # refuses what is no run
+    refuse_unwritable(path.parent)
+    return path
+
+
+def _captured(
+    source: models.LoadedModel | GivenTensors,
+    windows: corpus.Windows,
+    path: Path,
+    settings: Settings,
+    kept: list[int],
+    *,
+    null: bool,
+    fresh: bool,
+    console: Console,
+) -> Store:
+    """Capture the layers of a source with every observer that the settings ask for."""
+    console.stage("capture")
+    observers = _observers(settings, null=null)
+    with compilation_told(console):
+        return capture(
+            source,
+            windows,
+            path,
+            observers=observers,
+            settings=_further(settings, observers),
+            **_options(settings),
+            fresh=fresh,
+            on_progress=console.captured,
+            on_kept=kept.append,
+        )
+
+
+def _note_texts(store: Store, texts: Mapping[int, str]) -> None:
+    """Note in the provenance what each token of the documents stands for."""
+    known = {"id": list(texts), "text": list(texts.values())}
     if store.attributes.get("token_texts") != known:
         with store.alone():
             store.note(token_texts=known)

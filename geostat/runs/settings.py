@@ -6,7 +6,7 @@ knows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -130,6 +130,16 @@ def settings_of(
     documents = (documents,) if isinstance(documents, str | Path) else documents
     text = tuple(Path(path) for path in documents)
     return Settings(model=model, text=text, documents=count, length=length, **further)
+
+
+def of_options(given: Mapping[str, Any]) -> Settings:
+    """Read the options of a command that measures, by their names."""
+    names = {field for field in Settings.__dataclass_fields__ if field in given} - {"text", "heads"}
+    return Settings(
+        **{name: given[name] for name in names},
+        text=tuple(given["text"] or ()),
+        heads=named_heads(given["head"] or []),
+    )
 
 
 def matching_paths(pattern: str | Path) -> list[Path]:

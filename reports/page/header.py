@@ -97,10 +97,10 @@ eight (docs/studies/intervals.md).
 
 
 def warnings(run: Run) -> list[str]:
-    """What a reader must know of the documents before any number: that they are few, or shorter
-    than the model's sliding window.
+    """What a reader must know before any number: that nobody compared what was measured with the
+    model, that documents are few, or shorter than the model's sliding window.
     """
-    said = []
+    said = [UNCHECKED] if unchecked(run.attrs) else []
     if run.documents == 1:
         said.append(
             "One document: no number has a standard error or an interval, and nothing here speaks"
@@ -153,6 +153,18 @@ PARITY = (
     ("invisible", "largest weight on a position that the token cannot see"),
 )
 """What the parity check keeps, by name in the store and in words."""
+
+
+UNCHECKED = (
+    "Not parity-checked: weights and values were made by another program and given as tensors, and"
+    " nobody compared them with the model’s own."
+)
+
+
+def unchecked(attrs: Mapping[str, Any]) -> bool:
+    """Whether the run says that there was no model to compare with."""
+    kept = attrs.get("parity")
+    return isinstance(kept, Mapping) and kept.get("checked") is False
 
 
 def parity(attrs: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -82,6 +82,7 @@ def write_page(
         costs=any(card.cost for one in shown_apart for card in one.cards),
         errata=errata,
         parity=header.parity(first.run.attrs),
+        unchecked=header.UNCHECKED if header.unchecked(first.run.attrs) else "",
         entries=header.entries(first.run.attrs),
         vega=Markup(vega_bundle()),
     )

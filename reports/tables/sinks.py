@@ -22,9 +22,13 @@ MEANS = ("sinks", "weight", "norm_ratio", "cosine", "precision", "recall")
 
 
 def sink_tables(run: Run) -> list[Table]:
-    """Cases and the tokens that act as sinks; none of a run that did not look for them."""
+    """Cases and the tokens that act as sinks; none of a run that did not look for them, no tokens
+    of one that does not tell which they are.
+    """
     data = run.sinks_found
-    return [] if data is None else [_cases(run, data), _tokens(run, data)]
+    if data is None:
+        return []
+    return [_cases(run, data), *([_tokens(run, data)] if "token_cases" in data else [])]
 
 
 def definition(data: xr.Dataset) -> str:

@@ -13,7 +13,7 @@ import zarr
 from support.families import WINDOW
 from support.runs import contents, loaded, random_windows, small_run
 
-from empirical.capture import capture as module
+from empirical.capture import source
 from empirical.capture.capture import capture
 from empirical.capture.layer_view import LayerView, RunShape
 from empirical.capture.observers import Baselines, Buffers, Geometry, Progress, QueryMeans
@@ -250,7 +250,7 @@ def test_a_tap_that_reads_other_weights_than_eager_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = Parity(weights=0.01, log_weights=1.0, hidden=0.0, invisible=0.0, layer=2)
-    monkeypatch.setattr(module, "parity", lambda *_, **__: found)
+    monkeypatch.setattr(source, "parity", lambda *_, **__: found)
     with pytest.raises(
         InputError, match=r"layer 2: tapped weights differ from eager attention by up to 0\.01"
     ):
@@ -308,7 +308,7 @@ def test_fresh_keeps_the_old_run_until_the_first_new_document_is_complete(
 def test_what_an_observer_refuses_is_refused_before_the_model_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "parity", lambda *_: pytest.fail("the model ran"))
+    monkeypatch.setattr(source, "parity", lambda *_: pytest.fail("the model ran"))
     with pytest.raises(InputError, match="L9H0: no such head"):
         small_run(tmp_path / "run.zarr", observers=[Geometry(named=((9, 0),))])
 

@@ -33,6 +33,22 @@ def test_spread_queries_depend_on_the_windows_digest_alone() -> None:
     assert len({tuple(row) for row in every.tolist()}) > 190
 
 
+@pytest.mark.parametrize("length", [5, 16, 17, 100, 1024])
+@pytest.mark.parametrize("step", [1, 7, 64, 2000])
+def test_every_so_many_th_query_is_analysed_that_sees_enough_and_the_last(
+    length: int, step: int
+) -> None:
+    queries = Queries.read(f"every:{step}", length)
+    (row,) = queries.positions(length, DIGESTS[:1]).tolist()
+    expected = [
+        at for at in range(length) if at + 1 >= LEAST_SEEN and (length - 1 - at) % step == 0
+    ]
+    assert row == (expected or [length - 1])
+    assert len(row) == queries.count
+    assert str(queries) == (f"every:{step}" if len(row) > 1 else "last")
+    assert Queries.read(str(queries), length) == (queries if len(row) > 1 else Queries())
+
+
 def test_by_default_as_many_of_the_last_sixteen_are_analysed_as_see_enough() -> None:
     said = [str(Queries.read("default", length)) for length in (4, 16, 17, 30, 31, 1024)]
     assert said == ["last", "last", "last:2", "last:15", "last:16", "last:16"]
@@ -41,10 +57,25 @@ def test_by_default_as_many_of_the_last_sixteen_are_analysed_as_see_enough() -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "0", "8", "last:0", "spread:0", "spread", "first:2", "last:-1", "last:2.5"]
+    "text",
+    [
+        "",
+        "0",
+        "8",
+        "last:0",
+        "spread:0",
+        "spread",
+        "first:2",
+        "last:-1",
+        "last:2.5",
+        "last:00",
+        "every",
+        "every:0",
+        "every:-8",
+    ],
 )
 def test_what_names_no_queries_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"expected last, last:Q or spread:Q .*Use for instance"):
+    with pytest.raises(InputError, match=r"expected last, .*every:K .*Use for instance"):
         Queries.read(text, 1024)
 
 

@@ -1,0 +1,1 @@
+"""Tensors from elsewhere: attention weights and values that another program made."""
