@@ -14,9 +14,9 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
-SCHEMA_VERSION: Final = 1
-"""Raised whenever a stored name, dimension or meaning changes; a store of another version is not
-resumed.
+SCHEMA_VERSION: Final = 2
+"""Raised whenever a stored name, dimension, meaning or the layout on disk changes; a store of
+another version is not resumed.
 """
 
 

@@ -171,6 +171,8 @@ class _Run:
                 raise KeyboardInterrupt(self._interrupted()) from error
             finally:
                 self._await_writer()
+                if self.store is not None:
+                    self.store.settle()
 
     def _await_writer(self) -> None:
         """Wait for the document that is being written, and pass on what went wrong with it."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,9 +26,12 @@ NO_FOLDERS = frozenset(
 """What a system says that can flush files but not folders: Windows and some network disks."""
 
 AT_ONCE = 8
-"""Files flushed side by side: a document's fifty chunks and two hundred folders then take no
-longer than its chunks one by one.
+"""Files flushed side by side: sixty shards and two hundred folders then take no longer than the
+shards one by one.
 """
+
+DRAFT: Final = ".draft"
+"""How the name of a file ends that is not written whole; it is hidden, too."""
 
 
 _NOT_READ: Final = {
@@ -68,7 +70,7 @@ writing = partial(_refused, _NOT_WRITTEN)
 
 
 @contextmanager
-def settled() -> Iterator[None]:
+def zarr_awaited() -> Iterator[None]:
     """Where zarr fails, wait for what it left under way: it would write on behind our back, or
     complain on stderr as the process ends.
     """
@@ -114,26 +116,16 @@ def flush_all(files: Sequence[Path], top: Path) -> None:
             list(done)
 
 
-def replace(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old or the new text, never a part."""
-    draft = path.with_name(f".{path.name}.draft")
+def replace(path: Path, content: str | bytes) -> None:
+    """Write a file so that a reader sees the old or the new content, never a part."""
+    data = content.encode() if isinstance(content, str) else content  # no line end is changed
+    draft = path.with_name(f".{path.name}{DRAFT}")
     try:
-        with open(
-            draft, "w", encoding="utf-8", newline="\n"
-        ) as file:  # digests are of the text as given
-            file.write(text)
+        with open(draft, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
     flush_folder(path.parent)
-
-
-def digest(files: Sequence[Path], root: Path) -> str:
-    """Digest of file names below `root` and contents, independent of where the store lies."""
-    total = hashlib.sha256()
-    for file in files:
-        total.update(str(file.relative_to(root)).encode())
-        total.update(hashlib.sha256(file.read_bytes()).digest())
-    return total.hexdigest()

@@ -1,102 +1,185 @@
 """Integrity of a run: every file compared with its digest, a damaged chunk found by its own
 checksum.
 
-Imports the manifest, and google_crc32c for the checksum that ends every chunk.
+Imports the journal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager
+import hashlib
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
-
-import google_crc32c
+from typing import Any
 
 from empirical.errors import StoreError
-from empirical.store.disk import digest, reading
+from empirical.store.disk import reading
+from empirical.store.journal import journal_rows, take_in
 from empirical.store.manifest import (
     FIT_AGAIN,
     MEASURE_AGAIN,
-    chunked_folders,
-    chunks_of,
+    by_document,
     digests,
     files_below,
 )
+from empirical.store.rows import read_rows
+from empirical.store.shards import (
+    chunks_in,
+    ends_in_checksum,
+    lengths,
+    shard_key,
+    shards_of,
+    within,
+)
 
-CHECKSUM_BYTES: Final = 4
-"""CRC-32C, little-endian, at the end of every chunk."""
+MISSING, CHANGED = "it is missing", "it is not what was written"
+STRANGE = "this file does not belong to the run"
 
 
-def check(path: Path, attributes: Mapping[str, Any], *, results: bool = True) -> None:
-    """Compare every file of the run at `path`, with `results` of its result groups too, with its
-    digest in the manifest; a StoreError names the first that is missing or is not what was written,
-    an InputError one that may not be read.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """One file that is not what was written."""
+
+    file: Path
+    why: str
+    remedy: str
+    documents: tuple[int, ...] = ()
+    """Places of the documents of which it holds something, where it holds any."""
+
+    def __str__(self) -> str:
+        return f"{self.file}: damaged, for {self.why}. {self.remedy}"
+
+
+def check(
+    path: Path, attributes: Mapping[str, Any], *, results: bool = True
+) -> list[dict[str, Any]]:
+    """Compare every file of the run at `path`, with `results` of its result groups too, with what
+    the manifest says; returns the rows of its complete documents.
+
+    A StoreError names the first file that is missing or is not what was written, an InputError one
+    that may not be read.
+    """
+    head = attributes["manifest"]["rows"]
+    waiting = journal_rows(path, head["count"])
+    settled = read_rows(path, head, more=bool(waiting))
+    for damage in damages(path, attributes, settled, len(waiting), results=results):
+        raise StoreError(str(damage))
+    return settled + waiting
+
+
+def damages(
+    path: Path,
+    attributes: Mapping[str, Any],
+    settled: list[dict[str, Any]],
+    waiting: int,
+    *,
+    results: bool,
+) -> Iterator[Damage]:
+    """Yield all damage to files of metadata, of captured and of result groups.
+
+    settled: rows of the documents that lie in shards. waiting: how many stand in the journal.
     """
     manifest = attributes["manifest"]
-    _check_each(path, manifest["layout"], MEASURE_AGAIN)
-    chunks = chunks_of(path, manifest["layout"])
-    chunked = chunked_folders(path, manifest["layout"])
-    for group in manifest["captured"]:  # chunks of a document that was not completed may be there
-        _refuse_strangers(
-            path / group, {path / name for name in manifest["layout"]}, chunked, MEASURE_AGAIN
-        )
-    for index, row in enumerate(manifest["documents"]):
-        files = chunks(index)
-        with _present(path, lambda: _unsound(files), MEASURE_AGAIN):  # noqa: B023
-            same = digest(files, path) == row["digest"]
-        if not same:
-            raise StoreError(
-                f"{_unsound(files) or path}: damaged, for document {row['name']!r} is not what was"
-                f" written. {MEASURE_AGAIN}"
-            )
-    for group, written in manifest["results"].items() if results else ():
-        _check_each(path, written, FIT_AGAIN.format(path=path))
-        _refuse_strangers(
-            path / group, {path / name for name in written}, set(), FIT_AGAIN.format(path=path)
-        )
+    written = list(_unlike(path, manifest["layout"], MEASURE_AGAIN))
+    yield from written
+    if not written:
+        yield from _of_documents(path, manifest, settled, waiting)
+    for group, files in manifest["results"].items() if results else ():
+        remedy = FIT_AGAIN.format(path=path)
+        yield from _unlike(path, files, remedy)
+        yield from _strangers(path / group, {path / name for name in files}, remedy)
 
 
-def _refuse_strangers(group: Path, known: Set[Path], chunked: Set[Path], remedy: str) -> None:
-    """Refuse a file of a group that nobody wrote there: it would be read as if it were measured."""
-    with _present(
-        group, lambda: group, remedy
-    ):  # another process may move the group while it is listed
-        files = files_below(group)
-    for file in files:
-        if file not in known and chunked.isdisjoint(file.parents):
-            raise StoreError(
-                f"{file}: damaged, for this file does not belong to the run. Remove it."
-            )
+def _of_documents(
+    path: Path, manifest: Mapping[str, Any], settled: list[dict[str, Any]], waiting: int
+) -> Iterator[Damage]:
+    """Yield damage to shards, and files that no shard is."""
+    arrays = [
+        (name, len(shape))
+        for name, shape in by_document(path, manifest["layout"])
+        if all(shape[1:])
+    ]
+    for shard in shards_of(range(len(settled))):
+        yield from _of_shards(path, arrays, shard, settled, waiting)
+    known = {path / name for name in manifest["layout"]} | {
+        path / shard_key(name, dims, shard)
+        for name, dims in arrays
+        for shard in shards_of(range(len(settled) + waiting))
+    }
+    for group in manifest["captured"]:
+        yield from _strangers(path / group, known, MEASURE_AGAIN)
 
 
-def _check_each(path: Path, written: Mapping[str, str], remedy: str) -> None:
-    for name, wanted in written.items():
-        with _present(path, lambda: path / name, remedy):  # noqa: B023
-            same = digests([path / name], path)[name] == wanted
-        if not same:
-            raise StoreError(f"{path / name}: damaged, for it is not what was written. {remedy}")
-
-
-@contextmanager
-def _present(path: Path, which: Callable[[], Path | None], remedy: str) -> Iterator[None]:
-    """Turn a file that is not there into a line that names it."""
-    try:
-        with reading(path):
-            yield
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-        raise StoreError(f"{which() or path}: damaged, for it is missing. {remedy}") from error
-
-
-def _unsound(chunks: Iterable[Path]) -> Path | None:
-    """Return the first chunk that is missing or does not end in its own checksum."""
-    for file in chunks:
+def _of_shards(
+    path: Path,
+    arrays: list[tuple[str, int]],
+    shard: int,
+    settled: list[dict[str, Any]],
+    waiting: int,
+) -> Iterator[Damage]:
+    """Yield damage to the shards of one number: of every array, for the same documents."""
+    documents = within(range(len(settled)), shard)
+    totals = [hashlib.sha256() for _ in documents]
+    told: set[int] = set()
+    for name, dims in arrays:
+        file = path / shard_key(name, dims, shard)
+        unsound: list[int] = []
         try:
-            data = file.read_bytes()
-        except OSError:
-            return file
-        if not data or google_crc32c.value(data[:-CHECKSUM_BYTES]) != int.from_bytes(
-            data[-CHECKSUM_BYTES:], "little"
-        ):
-            return file
-    return None
+            with reading(file):
+                held = len(lengths(file))
+                for document, total, chunk in zip(
+                    documents, totals, chunks_in(file, len(documents)), strict=True
+                ):
+                    take_in(total, name, chunk)
+                    if not ends_in_checksum(chunk):
+                        unsound.append(document)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            yield _of(file, MISSING, documents)
+        except ValueError:  # of its table
+            yield _of(file, CHANGED, documents)
+        else:
+            if unsound:
+                of = f"document {settled[unsound[0]]['name']!r} is not what was written"
+                yield _of(file, of, unsound)
+            elif held > len(documents) and not waiting:
+                yield _of(file, CHANGED, ())
+            told.update(unsound)
+            continue
+        told.update(documents)
+    for document, total in zip(documents, totals, strict=True):
+        if document not in told and total.hexdigest() != settled[document]["digest"]:
+            of = f"document {settled[document]['name']!r} is not what was written"
+            yield _of(path, of, [document])
+
+
+def _of(file: Path, why: str, documents: Any) -> Damage:
+    return Damage(file=file, why=why, remedy=MEASURE_AGAIN, documents=tuple(documents))
+
+
+def _strangers(group: Path, known: Set[Path], remedy: str) -> Iterator[Damage]:
+    """Yield the files of a group that nobody wrote there: they would be read as if they were
+    measured.
+    """
+    try:
+        with reading(group):
+            files = files_below(group)
+    except FileNotFoundError:  # another process may move the group while it is listed
+        yield Damage(file=group, why=MISSING, remedy=remedy)
+        return
+    for file in files:
+        if file not in known:
+            yield Damage(file=file, why=STRANGE, remedy="Remove it.")
+
+
+def _unlike(path: Path, written: Mapping[str, str], remedy: str) -> Iterator[Damage]:
+    """Yield the files that differ from their digests, by name below `path`."""
+    for name, wanted in written.items():
+        file = path / name
+        try:
+            with reading(path):
+                same = digests([file], path)[name] == wanted
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            yield Damage(file=file, why=MISSING, remedy=remedy)
+        else:
+            if not same:
+                yield Damage(file=file, why=CHANGED, remedy=remedy)

@@ -1,14 +1,16 @@
 """How groups lie on disk, shuffled, compressed and checksummed; captured ones with one chunk a
-document and variable. Imports xarray and zarr.
+document and variable, the chunks of many documents in one file. Imports xarray and zarr.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 import zarr
 from zarr.abc.buffer import Buffer
@@ -16,6 +18,7 @@ from zarr.codecs import BloscCodec, Crc32cCodec
 from zarr.storage import MemoryStore
 
 from empirical.schema import Variable
+from empirical.store.shards import DOCUMENTS, shard_key
 
 COMPRESSORS = (BloscCodec(cname="lz4", shuffle="shuffle"), Crc32cCodec())
 """Shuffled bytes under LZ4: smaller than Zstandard on floats as they are, and faster. The
@@ -44,6 +47,12 @@ class GroupPlan:
 def lay_out(group: zarr.Group, plan: GroupPlan, documents: int) -> None:
     """Create the arrays of one captured group, a chunk a document, and its coordinates."""
 
+    def lengths(dims: Sequence[Any], shape: Sequence[int], documents: int) -> tuple[int, ...]:
+        return tuple(
+            documents if dim == "document" else max(1, size)
+            for dim, size in zip(dims, shape, strict=True)
+        )
+
     def create(
         name: str,
         dims: Sequence[Any],
@@ -55,10 +64,8 @@ def lay_out(group: zarr.Group, plan: GroupPlan, documents: int) -> None:
         return group.create_array(
             name,
             shape=shape,
-            chunks=tuple(
-                1 if dim == "document" else max(1, size)
-                for dim, size in zip(dims, shape, strict=True)
-            ),
+            chunks=lengths(dims, shape, 1),
+            shards=lengths(dims, shape, DOCUMENTS) if "document" in dims else None,
             dtype=kind,
             fill_value=fill,
             dimension_names=dims,
@@ -92,6 +99,55 @@ def lay_out(group: zarr.Group, plan: GroupPlan, documents: int) -> None:
         array[...] = values
     further = sorted(name for name, labels in plan.coordinates.items() if labels.dims != (name,))
     group.attrs.update({**plan.attributes, "coordinates": " ".join(further)})
+
+
+class Encoder:
+    """Turns a document's values into the chunks that stand in the shards of a store, by zarr and in
+    memory.
+    """
+
+    def __init__(self, folder: Path, groups: Sequence[str]) -> None:
+        self._files: dict[str, Buffer] = {}
+        self._arrays: dict[str, zarr.Array] = {}
+        memory = MemoryStore(self._files)
+        for group in groups:
+            for key, array in zarr.open_group(
+                folder / group, mode="r", use_consolidated=False
+            ).arrays():
+                if "document" in (array.metadata.dimension_names or ()):
+                    self._arrays[f"{group}/{key}"] = zarr.create_array(
+                        memory,
+                        name=f"{group}/{key}",
+                        shape=(1, *array.shape[1:]),
+                        chunks=array.chunks,
+                        dtype=array.metadata.data_type,
+                        fill_value=array.fill_value,
+                        compressors=COMPRESSORS,
+                        # What holds nothing but fill is kept too, so that its absence is damage.
+                        config={"write_empty_chunks": True},
+                    )
+
+    async def _set(self, values: Mapping[str, Any]) -> None:
+        await asyncio.gather(
+            *(self._arrays[name].async_array.setitem(0, value) for name, value in values.items())
+        )
+
+    def chunks(self, name: str, arrays: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, bytes]:
+        """Return the chunks of the document `name` by array, none for one without elements.
+
+        arrays: by group and name, each without the document axis.
+        """
+        values = {
+            f"{group}/{key}": value
+            for group, held in arrays.items()
+            for key, value in {"document": np.array(name, dtype=object), **held}.items()
+        }
+        asyncio.run(self._set(values))
+        return {
+            name: self._files.pop(shard_key(name, array.ndim, 0)).to_bytes()
+            for name, array in self._arrays.items()
+            if array.size
+        }
 
 
 def write_group(dataset: xr.Dataset, folder: Path) -> None:

@@ -1,5 +1,5 @@
 """The place of a run on disk: what stands there, what a killed process left, and who may write to
-it. Imports the manifest.
+it. Imports the journal.
 
 A run has one writer at a time. The lock is a file beside the store that goes with the process,
 however that ends.
@@ -15,12 +15,13 @@ from pathlib import Path
 
 from empirical.errors import InputError, StoreError
 from empirical.store.disk import writing
+from empirical.store.journal import settle
 from empirical.store.manifest import UNFINISHED, beside, finish, read_root
 
 
 def recover(path: Path) -> None:
     """Put in order, holding the lock, what killed processes left: moves under way are finished,
-    what was not written whole is removed.
+    what was not written whole is removed, documents of the journal are settled.
     """
     with writing(path):
         aside = beside(path, "old")  # the run in whose place a new one was put
@@ -46,6 +47,8 @@ def recover(path: Path) -> None:
             for file in (path / group).rglob(f"*{UNFINISHED}"):
                 if file.is_file():
                     file.unlink()
+        with suppress(StoreError):  # who opens the run says so
+            settle(path)
 
 
 @contextmanager

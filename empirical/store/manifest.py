@@ -2,7 +2,8 @@
 missing is found and named.
 
 The root's zarr.json holds it: `layout` and `results`, a digest for each file of metadata,
-coordinates and result groups; one for the chunks of each document; and one of the text itself.
+coordinates and result groups; `rows`, what the file of the documents' rows must end in (their
+chunks' digests stand there); and a digest of the text itself.
 `pending` lists moves that are under way: drafts lie ready beside the store, so a killed process's
 moves can be finished (`finish`). Imports the standard library.
 """
@@ -14,7 +15,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +23,7 @@ from typing import Any, Final
 from empirical.errors import InputError, StoreError
 from empirical.store.disk import reading, replace, writing
 
-PARTS: Final = frozenset({"documents", "captured", "layout", "results", "own_sha256"})
+PARTS: Final = frozenset({"rows", "captured", "layout", "results", "own_sha256"})
 """What every manifest holds."""
 
 FRESH: Final = "`--fresh` (of `geostat run` or `geostat capture`)"
@@ -51,8 +52,7 @@ def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
     Raises:
         InputError: if nothing stands there, something that is no run of geostat, or what may not be
             read.
-        StoreError: if the manifest is damaged, or of a version of geostat that kept no digest of
-            it.
+        StoreError: if the manifest is damaged, or of a geostat that laid out its stores otherwise.
     """
     if not path.exists():
         raise InputError(f"{path}: no such run. Make one with `geostat run --out {path.parent}`.")
@@ -72,13 +72,10 @@ def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
             manifest.keys() >= PARTS and manifest["own_sha256"] == _digest_of_text(text)
         ):
             return attributes
-        if {"documents", "captured", "results"} <= manifest.keys() and not {
-            "layout",
-            "own_sha256",
-        } & manifest.keys():
+        if {"documents", "captured", "results"} <= manifest.keys():
             raise StoreError(
                 f"{path}: was written by an older geostat ({attributes.get('geostat_version')}),"
-                f" which kept no digest of every file. Measure it again with {FRESH}."
+                f" which kept one file a document and variable. Measure it again with {FRESH}."
             )
     elif (
         isinstance(root, dict)
@@ -135,26 +132,23 @@ def save(folder: Path, attributes: dict[str, Any]) -> None:
     """Write provenance and manifest in one step, in a complete run with the metadata of every
     group, which others' readers look for there.
     """
-    manifest = attributes["manifest"]
+    manifest = {name: part for name, part in attributes["manifest"].items() if name != "documents"}
     root: dict[str, Any] = {"node_type": "group", "zarr_format": 3}
     if "pending" not in manifest:
         with suppress(
             FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError
         ):  # what is damaged is told by `check`
             room = next(
-                (shape[0] for _, shape in _by_document(folder, manifest["layout"])), None
+                (shape[0] for _, shape in by_document(folder, manifest["layout"])), None
             )  # None: no array tells of documents
-            if len(manifest["documents"]) == room:
+            if manifest["rows"]["count"] == room:
                 root["consolidated_metadata"] = _consolidated(
                     folder, (*manifest["captured"], *manifest["results"])
                 )
-    manifest["own_sha256"] = ""
-    text = json.dumps({**root, "attributes": attributes}, indent=1, sort_keys=True, allow_nan=False)
-    manifest["own_sha256"] = hashlib.sha256(text.encode()).hexdigest()
-    replace(
-        folder / "zarr.json",
-        text.replace('"own_sha256": ""', f'"own_sha256": "{manifest["own_sha256"]}"'),
-    )
+    root["attributes"] = {**attributes, "manifest": manifest | {"own_sha256": ""}}
+    text = json.dumps(root, indent=1, sort_keys=True, allow_nan=False)
+    own = hashlib.sha256(text.encode()).hexdigest()
+    replace(folder / "zarr.json", text.replace('"own_sha256": ""', f'"own_sha256": "{own}"'))
 
 
 def _consolidated(folder: Path, groups: Sequence[str]) -> dict[str, Any]:
@@ -177,34 +171,15 @@ def _json(file: Path) -> dict[str, Any]:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
-def _by_document(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, tuple[int, ...]]]:
+def by_document(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Arrays with a chunk for each document, among those whose metadata is named: path below
     `folder`, and shape.
     """
-    for name in names:
+    for name in sorted(names):
         if name.endswith("/zarr.json"):
             array = _json(folder / name)
             if (array.get("dimension_names") or [None])[0] == "document":
                 yield name.removesuffix("/zarr.json"), tuple(array["shape"])
-
-
-def chunked_folders(folder: Path, names: Iterable[str]) -> set[Path]:
-    """Return the folders that hold the chunks of documents. names: of the layout."""
-    return {folder / name / "c" for name, _ in _by_document(folder, names)}
-
-
-def chunks_of(folder: Path, names: Iterable[str]) -> Callable[[int], list[Path]]:
-    """Return what tells the chunk files of a document by its index: one for each array of the
-    layout that has any, there or not.
-    """
-    arrays = [(name, len(shape)) for name, shape in _by_document(folder, names) if all(shape[1:])]
-
-    def chunks(index: int) -> list[Path]:
-        return sorted(
-            folder / name / "c" / str(index) / Path(*["0"] * (dims - 1)) for name, dims in arrays
-        )
-
-    return chunks
 
 
 def files_below(folder: Path) -> list[Path]:
@@ -215,12 +190,10 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def layout(folder: Path, captured: Sequence[str]) -> dict[str, str]:
-    """Return a digest for each file of the captured groups that belongs to no document: metadata
+    """Return a digest for each file of the captured groups of a run without documents: metadata
     and coordinates.
     """
-    files = [file for group in captured for file in files_below(folder / group)]
-    chunked = chunked_folders(folder, [below(file, folder) for file in files])
-    return digests([file for file in files if chunked.isdisjoint(file.parents)], folder)
+    return digests((file for group in captured for file in files_below(folder / group)), folder)
 
 
 def digests(files: Iterable[Path], folder: Path) -> dict[str, str]:

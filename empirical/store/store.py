@@ -2,16 +2,16 @@
 half-written.
 
 Every chunk carries a CRC-32C; the manifest in the root's metadata (`empirical.store.manifest`)
-holds a digest of every file, and `open` compares them. A document counts only once its row stands
-in the manifest, which is replaced atomically after the chunks were flushed; so an interrupted run
-leaves the documents before it usable. Results are written beside the store and take their places
+holds a digest of every file, and `open` compares them. A document counts once its file stands in
+the journal (`empirical.store.journal`), which is one step; so an interrupted run leaves the
+documents before it usable. Whenever a shard is full, and when the run ends, documents of the
+journal are settled: moved into shards. Results are written beside the store and take their places
 together: a reader sees the old ones or the new ones. How a run is read stands in
 `empirical.store.stored_run`. Imports xarray and zarr.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping
@@ -25,12 +25,12 @@ import zarr
 from zarr.core.buffer import default_buffer_prototype
 
 from empirical.errors import InputError
-from empirical.store.disk import digest, flush_all, flush_folder, settled, writing
-from empirical.store.layout import GroupPlan, lay_out, write_group
+from empirical.store.disk import flush_all, flush_folder, writing, zarr_awaited
+from empirical.store.journal import document_digest, enter, settle
+from empirical.store.layout import Encoder, GroupPlan, lay_out, write_group
 from empirical.store.manifest import (
     below,
     beside,
-    chunks_of,
     digests,
     files_below,
     finish,
@@ -40,6 +40,8 @@ from empirical.store.manifest import (
     save,
     under_way,
 )
+from empirical.store.rows import NO_ROWS
+from empirical.store.shards import DOCUMENTS
 from empirical.store.stored_run import StoredRun
 
 
@@ -55,6 +57,7 @@ class Store(StoredRun):
     def __init__(self, path: Path, attributes: dict[str, Any], draft: Path | None = None) -> None:
         super().__init__(path, attributes)
         self._folder = draft or self.path
+        self._encoder: Encoder | None = None
 
     @classmethod
     def create(
@@ -79,14 +82,14 @@ class Store(StoredRun):
             )
         manifest: dict[str, Any] = {
             "documents": [],
+            "rows": dict(NO_ROWS),
             "captured": sorted(plan),
             "layout": {},
             "results": {},
-            "own_sha256": "",
         }
         attributes = dict(provenance) | {"manifest": manifest}
         store = cls(path, attributes, draft=beside(path, "draft"))
-        with store._or_nothing(), writing(path), settled():
+        with store._or_nothing(), writing(path), zarr_awaited():
             shutil.rmtree(store._folder, ignore_errors=True)
             path.parent.mkdir(parents=True, exist_ok=True)
             root = zarr.create_group(store=store._folder, zarr_format=3)
@@ -105,7 +108,7 @@ class Store(StoredRun):
     def extend(self, documents: int) -> None:
         """Make room for `documents` documents in all; never cuts."""
         ready, known, files = beside(self.path, "ready"), self._manifest["layout"], []
-        with writing(self.path), settled():
+        with writing(self.path), zarr_awaited():
             for name in self._manifest["captured"]:
                 for key, array in zarr.open_group(
                     self.path / name, mode="r", use_consolidated=False
@@ -134,46 +137,29 @@ class Store(StoredRun):
         Results were made from fewer documents, so they are dropped. A first document that cannot be
         written leaves nothing of the store.
         """
-        index = len(self.documents)
+        waiting = self._waiting
+        if waiting and waiting.stop % DOCUMENTS == 0:
+            self.settle()
         with self._or_nothing(), writing(self.path):
             if self._manifest["results"]:
                 self._exchange([], drops=list(self._manifest["results"]), then={"results": {}})
-            asyncio.run(self._set(index, str(row["name"]), arrays))
-            chunks = chunks_of(self._folder, self._manifest["layout"])(index)
-            flush_all(
-                chunks if self._folder == self.path else files_below(self._folder), self._folder
-            )
-            entry = dict(row) | {"chunks": len(chunks), "digest": digest(chunks, self._folder)}
+            self._encoder = self._encoder or Encoder(self._folder, self._manifest["captured"])
+            chunks = self._encoder.chunks(str(row["name"]), arrays)
+            entry = dict(row) | {"digest": document_digest(sorted(chunks.items()))}
+            enter(self._folder, waiting.stop, entry, chunks)
             self._manifest["documents"].append(entry)
-            self._save()
             if self._folder != self.path:
+                flush_all(files_below(self._folder), self._folder)
                 self._take_place()
 
-    async def _set(
-        self, index: int, name: str, arrays: Mapping[str, Mapping[str, np.ndarray]]
-    ) -> None:
-        """Write one document's chunks side by side; opening an array costs as much as writing
-        it, so they stay open.
+    def settle(self) -> None:
+        """Move what stands in the journal into shards: when no more documents come for now, and
+        whenever a shard is full.
         """
-        if not self._open:
-            # A chunk of nothing but fill is written too, so that its absence is damage.
-            with zarr.config.set({"array.write_empty_chunks": True}):
-                for group in self._manifest["captured"]:
-                    self._open |= {
-                        (group, key): zarr.open_array(self._folder / group / key, mode="r+")
-                        for key in ("document", *arrays[group])
-                    }
-        values = {
-            (group, key): value
-            for group in arrays
-            for key, value in (("document", np.array(name, dtype=object)), *arrays[group].items())
-        }
-        await asyncio.gather(
-            *(
-                self._open[place].async_array.setitem(index, value)
-                for place, value in values.items()
-            )
-        )
+        if self._waiting:
+            documents = self._manifest["documents"]
+            settle(self.path)
+            self._reread(documents)
 
     @contextmanager
     def _or_nothing(self) -> Iterator[None]:
@@ -200,7 +186,6 @@ class Store(StoredRun):
         flush_folder(self.path.parent)
         self._folder = self.path
         self._seen = mark_of(self.path)
-        self._open.clear()
         shutil.rmtree(aside, ignore_errors=True)
 
     def put(self, groups: Mapping[str, xr.Dataset], *, drops: Collection[str] = ()) -> None:
@@ -209,8 +194,9 @@ class Store(StoredRun):
 
         Of a store opened without results all groups that are not written are taken away.
         """
+        self.settle()
         ready = beside(self.path, "ready")
-        with writing(self.path), settled():
+        with writing(self.path), zarr_awaited():
             shutil.rmtree(ready, ignore_errors=True)
             try:
                 for name, dataset in groups.items():
@@ -251,9 +237,14 @@ class Store(StoredRun):
         except BaseException:
             del manifest["pending"]
             raise
+        documents = manifest["documents"]
         finish(self.path)
+        self._reread(documents)
+
+    def _reread(self, documents: list[dict[str, Any]]) -> None:
+        """Take in what the root says now of a run of these documents."""
         self.attributes, self._seen = read_root(self.path), mark_of(self.path)
-        self._open.clear()
+        self._manifest["documents"] = documents
 
     def _save(self) -> None:
         save(self._folder, self.attributes)

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 import xarray as xr
-import zarr
 from zarr.errors import ZarrUserWarning
 
 from empirical.errors import InputError, StoreError
 from empirical.schema import with_f_scores
-from empirical.store.disk import reading, settled
+from empirical.store.disk import reading, zarr_awaited
 from empirical.store.integrity import check
+from empirical.store.journal import as_settled
 from empirical.store.lock import alone
 from empirical.store.manifest import FIT_AGAIN, MEASURE_AGAIN, Mark, beside, mark_of, read_root
 
@@ -50,7 +50,6 @@ class StoredRun:
             path.resolve() if path.is_symlink() else path
         )  # what belongs to a run lies beside it, not beside a link to it
         self.attributes = attributes  # provenance and manifest, as stored
-        self._open: dict[tuple[str, str], zarr.Array] = {}
         self._alone = False
         self._results = True
         self._seen: Mark = None
@@ -83,13 +82,15 @@ class StoredRun:
                 self._wait(mark, until)
                 continue
             try:
-                check(self.path, attributes, results=self._results)
+                documents = check(self.path, attributes, results=self._results)
             except StoreError:
                 if self._alone or mark_of(self.path) == mark:
                     raise
                 continue
-            self.attributes, self._seen = attributes, mark
-            return
+            if self._alone or mark_of(self.path) == mark:
+                attributes["manifest"]["documents"] = documents
+                self.attributes, self._seen = attributes, mark
+                return
 
     def _wait(self, mark: Mark, until: float) -> None:
         """Let another process move its results into place; where nothing moves for a while it was
@@ -122,7 +123,6 @@ class StoredRun:
             try:
                 if mark_of(self.path) != self._seen:
                     self._load()
-                self._open.clear()
                 yield
             finally:
                 self._alone = False
@@ -155,6 +155,11 @@ class StoredRun:
         return sorted(self._manifest["results"]) if self._results else []
 
     @property
+    def _waiting(self) -> range:
+        """Places of the documents that stand in the journal; those before lie in shards."""
+        return range(self._manifest["rows"]["count"], len(self._manifest["documents"]))
+
+    @property
     def _manifest(self) -> dict[str, Any]:
         return self.attributes["manifest"]
 
@@ -177,14 +182,15 @@ class StoredRun:
             "decode_timedelta": False,
         }
         try:
-            with reading(self.path / group), settled(), warnings.catch_warnings():
+            with reading(self.path / group), zarr_awaited(), warnings.catch_warnings():
                 warnings.simplefilter(
                     "ignore", ZarrUserWarning
                 )  # of what another process is moving just now: it is read again then
-                dataset = xr.open_zarr(self.path, group=group, chunks=None, **options)
-                if group in captured:
-                    dataset = dataset.isel(document=slice(0, len(self.documents)))
-                return with_f_scores(dataset.load())
+                with as_settled(self.path, self._waiting) as where:
+                    dataset = xr.open_zarr(where, group=group, chunks=None, **options)
+                    if group in captured:
+                        dataset = dataset.isel(document=slice(0, len(self._manifest["documents"])))
+                    return with_f_scores(dataset.load())
         except InputError:
             raise
         except (ValueError, OSError, KeyError, RuntimeError) as error:

@@ -4,6 +4,7 @@ group.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import xarray as xr
 
 from empirical.schema import Variable
 from empirical.store.layout import GroupPlan
+from empirical.store.shards import chunks_in, parts
 from empirical.store.store import Store
 
 WORDS = {"long_name": "a measured thing", "units": "1", "symbol": "x", "equation": "(1)"}
@@ -55,11 +57,17 @@ def row(name: str) -> dict[str, str]:
 
 
 def small_store(path: Path) -> Store:
-    """A store with room for three documents and two in it."""
+    """A store with room for three documents and two in it, settled."""
     made = Store.create(path, provenance={"model": {"model": "m"}}, plan=PLAN, documents=3)
     made.append(row("one"), arrays(1))
     made.append(row("two, longer"), arrays(2))
+    made.settle()
     return made
+
+
+def chunks_changed(shard: Path, change: Callable[[list[bytes]], list[bytes]], *, held: int) -> None:
+    """Write a shard anew, its chunks changed and its table sound."""
+    shard.write_bytes(b"".join(parts(change(list(chunks_in(shard, held))))))
 
 
 def names(folder: Path) -> list[str]:

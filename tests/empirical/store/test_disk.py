@@ -8,7 +8,7 @@ import asyncio
 import errno
 import os
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from zarr.core import sync as sync_module
 
 from empirical.errors import InputError, StoreError
 from empirical.schema import Variable
-from empirical.store import disk
+from empirical.store import disk, journal, rows, shards
 from empirical.store import store as module
 from empirical.store.integrity import check
 from empirical.store.layout import GroupPlan
@@ -168,6 +168,7 @@ def test_a_damaged_read_leaves_no_task_of_zarr_under_way(tmp_path: Path) -> None
                 }
             },
         )
+    made.settle()
     chunk = made.path / "capture" / "big" / "c" / "0" / "0"
     chunk.write_bytes(chunk.read_bytes()[:-1] + b"!")
     with pytest.raises(StoreError, match="damaged"):
@@ -193,22 +194,33 @@ def flushed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return seen
 
 
-def test_chunks_and_every_folder_that_names_them_are_on_the_disk_before_the_manifest(
+def test_a_document_is_on_the_disk_before_it_counts_and_its_folder_behind(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = flushed(monkeypatch)
     store.append(row("three"), arrays(3))
-    before, manifest = seen[: seen.index(store.path / "zarr.json")], store.path / "zarr.json"
-    chunks = [file for file in store.path.glob("capture/*/c/2/**/*") if file.is_file()] + [
-        store.path / "capture" / "document" / "c" / "2"
-    ]
-    assert len(chunks) == 4
-    for chunk in chunks:
-        assert chunk in before
-        assert {folder for folder in chunk.parents if folder.is_relative_to(store.path)} <= set(
-            before
+    folder = store.path / "journal"
+    assert seen == [store.path, folder / "2.zip", folder]
+
+
+def test_shards_and_every_folder_that_names_them_are_on_the_disk_before_the_manifest(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.append(row("three"), arrays(3))
+    seen = flushed(monkeypatch)
+    store.settle()
+    shards = [file for file in store.path.glob("capture/*/c/0/**/*") if file.is_file()]
+    shards = [file for file in shards if file.stat().st_size > 1000]
+    shards.append(store.path / "capture" / "document" / "c" / "0")
+    assert len(shards) == 4
+    for shard in shards:
+        draft = shard.with_name(f"{shard.name}.partial")
+        assert seen.index(draft) < seen.index(shard) < seen.index(store.path / "zarr.json")
+        named = seen[seen.index(shard) : seen.index(store.path / "zarr.json")]
+        assert {folder for folder in shard.parents if folder.is_relative_to(store.path)} <= set(
+            named
         )
-    assert seen[-2:] == [manifest, store.path], "the folder that names the manifest last"
+    assert seen[-2:] == [store.path / "zarr.json", store.path], "the folder that names it last"
 
 
 def test_a_first_document_brings_the_layout_of_the_store_to_the_disk_too(
@@ -261,9 +273,11 @@ def test_a_disk_that_cannot_flush_folders_still_takes_files(
 def test_a_run_is_read_back_where_lines_end_otherwise(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def as_on_windows(file: Path, mode: str, **options: str) -> IO[str]:
-        return open(file, mode, **{"newline": "\r\n", **options})
+    def as_on_windows(file: Path, mode: str, **options: str) -> IO[Any]:
+        return open(file, mode, **options if "b" in mode else {"newline": "\r\n", **options})
 
-    monkeypatch.setattr(disk, "open", as_on_windows, raising=False)
+    for part in (disk, rows, shards, journal):
+        monkeypatch.setattr(part, "open", as_on_windows, raising=False)
     store.append(row("three"), arrays(3))
+    store.settle()
     assert len(Store.open(store.path).documents) == 3

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import xarray as xr
 from support.runs import contents
-from support.stores import NORMS, PLAN, WORDS, arrays, names, row, small_store
+from support.stores import NORMS, PLAN, WORDS, arrays, chunks_changed, names, row, small_store
 
 from empirical.errors import InputError, StoreError
 from empirical.schema import with_f_scores
-from empirical.store import store as module
+from empirical.store import disk
 from empirical.store.integrity import check
 from empirical.store.store import Store
 
@@ -64,9 +64,13 @@ def test_equal_runs_give_equal_bytes_however_they_were_interrupted(
     )
     other.append(row("one"), arrays(1))
     again = Store.open(other.path)
-    root = module.zarr.open_group(other.path, mode="r+")
-    root["capture"]["weight"][1] = 7.0  # what a run killed while writing leaves behind
-    again.append(row("two, longer"), arrays(2))
+    stray = other.path / "capture" / "weight" / "c" / "0" / "0" / "0.partial"
+    stray.parent.mkdir(parents=True)
+    stray.write_bytes(b"what a run killed while writing leaves behind")
+    (other.path / "journal" / ".1.zip.draft").write_bytes(b"the same")
+    with again.alone():
+        again.append(row("two, longer"), arrays(2))
+        again.settle()
     assert contents(other.path) == contents(store.path)
 
 
@@ -80,13 +84,13 @@ def test_extending_makes_room_and_keeps_what_is_there(tmp_path: Path, store: Sto
     xr.testing.assert_equal(found.isel(document=slice(0, 2)), before)
 
 
-def test_a_document_that_is_not_in_the_manifest_does_not_count(
+def test_a_document_that_is_not_written_whole_does_not_count(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(*args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "digest", stop)
+    monkeypatch.setattr(disk.os, "replace", stop)
     with pytest.raises(KeyboardInterrupt):
         store.append(row("three"), arrays(3))
     monkeypatch.undo()
@@ -96,9 +100,9 @@ def test_a_document_that_is_not_in_the_manifest_does_not_count(
 
 
 def test_a_flipped_bit_that_comes_after_opening_is_found(store: Store) -> None:
-    chunk = store.path / "capture" / "weight" / "c" / "1" / "0" / "0"
+    chunk = store.path / "capture" / "weight" / "c" / "0" / "0" / "0"
     data = bytearray(chunk.read_bytes())
-    data[len(data) // 2] ^= 4
+    data[10] ^= 4
     chunk.write_bytes(bytes(data))
     with pytest.raises(StoreError, match="damaged"):
         store.read("capture")
@@ -109,8 +113,10 @@ def test_a_chunk_of_nothing_but_fill_is_written_too(store: Store) -> None:
     empty["capture"]["weight"][...] = np.nan
     store.append(row("three"), empty)
     assert np.isnan(Store.open(store.path).read("capture")["weight"][2]).all()
-    (store.path / "capture" / "weight" / "c" / "2" / "0" / "0").unlink()
-    with pytest.raises(StoreError, match="is missing"):
+    store.settle()
+    shard = store.path / "capture" / "weight" / "c" / "0" / "0" / "0"
+    chunks_changed(shard, lambda held: held[:2], held=3)
+    with pytest.raises(StoreError, match="weight/c/0/0/0: damaged"):
         Store.open(store.path)
 
 

@@ -1,0 +1,117 @@
+"""Shards of captured arrays: one file holds the chunks of up to 64 documents, one behind the other,
+and a table of where each begins, so that one document is one range of bytes with a checksum of its
+own.
+
+Source: Zarr v3, codec `sharding_indexed` with its table at the end; a test holds these bytes to
+those that zarr writes. Imports numpy, and google_crc32c for the checksums.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import google_crc32c
+import numpy as np
+
+DOCUMENTS: Final = 64
+"""Documents a shard: a file for each array then costs a document 1/64 of a file, and a shard of
+1,024 heads at 1,024 positions is 256 MB.
+"""
+
+CHECKSUM_BYTES: Final = 4
+"""CRC-32C, little-endian, at the end of every chunk and of the table."""
+
+_ENTRY: Final = np.dtype(("<u8", 2))
+"""Where a chunk begins and how many bytes it has."""
+
+_ABSENT: Final = np.iinfo(np.uint64).max
+"""Stands twice in the entry of a document without a chunk."""
+
+_TABLE_BYTES: Final = DOCUMENTS * _ENTRY.itemsize + CHECKSUM_BYTES
+
+
+def shard_key(name: str, dims: int, shard: int) -> str:
+    """Name of a shard's file below the store; `dims` counts the document axis.
+
+    >>> shard_key("capture/recall", 4, 2)
+    'capture/recall/c/2/0/0/0'
+    """
+    return "/".join([name, "c", str(shard), *["0"] * (dims - 1)])
+
+
+def shards_of(documents: range) -> range:
+    """Return the shards in which documents lie.
+
+    >>> list(shards_of(range(60, 130)))
+    [0, 1, 2]
+    """
+    return range(documents.start // DOCUMENTS, -(-documents.stop // DOCUMENTS))
+
+
+def within(documents: range, shard: int) -> range:
+    """Return those of some documents that lie in a shard.
+
+    >>> within(range(60, 130), 1)
+    range(64, 128)
+    """
+    first = shard * DOCUMENTS
+    return range(max(documents.start, first), min(documents.stop, first + DOCUMENTS))
+
+
+def ends_in_checksum(data: bytes) -> bool:
+    """Whether bytes end in the CRC-32C of what stands before it."""
+    own = google_crc32c.value(data[:-CHECKSUM_BYTES])
+    return len(data) > CHECKSUM_BYTES and own.to_bytes(CHECKSUM_BYTES, "little") == data[-4:]
+
+
+def parts(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the bytes of a shard piece by piece: the chunks as they come, then the table."""
+    table = np.full(DOCUMENTS, _ABSENT, dtype=_ENTRY)
+    start = 0
+    for slot, chunk in enumerate(chunks):
+        table[slot] = start, len(chunk)
+        start += len(chunk)
+        yield chunk
+    data = table.tobytes()
+    yield data + google_crc32c.value(data).to_bytes(CHECKSUM_BYTES, "little")
+
+
+def lengths(file: Path) -> list[int]:
+    """Return the lengths of the chunks that a shard holds, from its table.
+
+    Raises:
+        ValueError: if the table is damaged, or tells of other bytes than the file has.
+        OSError: if the file cannot be read.
+    """
+    with open(file, "rb") as opened:
+        size = opened.seek(0, os.SEEK_END)
+        opened.seek(max(0, size - _TABLE_BYTES))
+        data = opened.read()
+    if len(data) < _TABLE_BYTES or not ends_in_checksum(data):
+        raise ValueError(f"{file}: the table at its end is damaged")
+    table = np.frombuffer(data[:-CHECKSUM_BYTES], dtype=_ENTRY)
+    held = int(np.argmax(table[:, 0] == _ABSENT)) if (table == _ABSENT).any() else DOCUMENTS
+    starts = np.concatenate([[0], np.cumsum(table[:held, 1])])
+    if (table[held:] != _ABSENT).any() or (table[:held, 0] != starts[:-1]).any():
+        raise ValueError(f"{file}: the table at its end is not one of chunks in order")
+    if int(starts[-1]) + _TABLE_BYTES != size:
+        raise ValueError(f"{file}: has {size} bytes, its table tells of another number")
+    return [int(length) for length in table[:held, 1]]
+
+
+def chunks_in(file: Path, count: int) -> Iterator[bytes]:
+    """Yield the first `count` chunks of a shard, one at a time.
+
+    Raises:
+        ValueError: if it holds fewer, or its table is damaged.
+        OSError: if the file cannot be read.
+    """
+    held = lengths(file)
+    if len(held) < count:
+        raise ValueError(f"{file}: holds {len(held)} documents, expected {count}")
+    with open(file, "rb") as opened:
+        for length in held[:count]:
+            yield opened.read(length)
