@@ -22,8 +22,8 @@ import torch
 from empirical.capture.identity import provenance, refuse_other
 from empirical.capture.layer_view import RunShape, layer_view, refuse_non_finite
 from empirical.capture.observers import Buffers, Observer, Progress
-from empirical.measure.compilation import Compilation, compilation
 from empirical.capture.source import Source, Tapped
+from empirical.measure.compilation import Compilation, compilation
 from empirical.measure.convention import Convention
 from empirical.sources.models import LoadedModel
 from empirical.sources.queries import LAST, Queries
