@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         open,
         pooled_fit,
         report,
+        summary,
         whatif,
     )
     from geostat.errors import InputError
@@ -50,6 +51,7 @@ __all__ = [
     "plot",
     "pooled_fit",
     "report",
+    "summary",
     "whatif",
 ]
 

@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+import xarray as xr
 from markupsafe import Markup
 
 from reports.figures.rendering import rendered
@@ -80,6 +81,11 @@ def cards(run: Run, folder: str = "") -> list[Card]:
     return [_card(json.loads(line), run, suffix) for line in lines]
 
 
+def cards_without_curves(summary: xr.Dataset) -> list[Card]:
+    """The key results of a /summary that came without the run behind it."""
+    return [_card(json.loads(line), None, "") for line in listed(summary.attrs, "key_results")]
+
+
 def curve_of(key: str, run: Run, name: str = "curve") -> Markup | None:
     """The curve behind a key result, whose ids begin with `name`; None where there is none."""
     figure = sparkline(key, run)
@@ -88,7 +94,7 @@ def curve_of(key: str, run: Run, name: str = "curve") -> Markup | None:
     return inline_svg(rendered(figure, "svg"), f"{name}-{key}", WORDS.get(key, ""))
 
 
-def _card(result: dict[str, Any], run: Run, suffix: str) -> Card:
+def _card(result: dict[str, Any], run: Run | None, suffix: str) -> Card:
     key, counts = result["key"], result["counts"]
     return Card(
         key=key,
@@ -104,8 +110,8 @@ def _card(result: dict[str, Any], run: Run, suffix: str) -> Card:
             if counts[state]
         ],
         shown=f"about-{key}{suffix}",
-        sentence=sentence(result, header.model_name(run)),
+        sentence=sentence(result, header.model_name(run) if run else "this model"),
         of=counts["of"],
-        curve=curve_of(key, run, f"curve{suffix}"),
+        curve=curve_of(key, run, f"curve{suffix}") if run else None,
         words=WORDS.get(key, ""),
     )
