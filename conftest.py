@@ -186,7 +186,13 @@ def examples_of_the_face(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
     folder of texts.
     """
     if not isinstance(request.node, pytest.DoctestItem) or not request.node.name.startswith(
-        ("geostat.api.", "geostat.runs.answers.", "geostat.runs.plot", "geostat.runs.tensors.")
+        (
+            "geostat.api.",
+            "geostat.runs.answers.",
+            "geostat.runs.methods.",
+            "geostat.runs.plot",
+            "geostat.runs.tensors.",
+        )
     ):
         return
     tmp_path, finished = request.getfixturevalue("tmp_path"), request.getfixturevalue("finished")

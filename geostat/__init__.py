@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         open,
         pooled_fit,
         report,
+        summary,
         whatif,
     )
     from geostat.errors import InputError
@@ -52,6 +53,7 @@ __all__ = [
     "plot",
     "pooled_fit",
     "report",
+    "summary",
     "whatif",
 ]
 

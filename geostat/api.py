@@ -1,8 +1,7 @@
 """The public functions of geostat, from xarray to xarray. Only what measures imports torch.
 
-A run is an `xarray.DataTree`: /capture, /sinks and /null as measured, /norms, /similarity, /weights
-and /pooled as fitted, /envelope, /sink, /sinks_found, /heads, /separable, /verdicts and /summary as
-confronted.
+A run is an `xarray.DataTree`: /capture, /sinks and /null as measured; /norms, /similarity, /weights
+and /pooled as fitted; /envelope, experiments, /verdicts and /summary as confronted.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from geostat.fits.pooled.fit import pooled_fit as fit_together
 from geostat.runs import answers, pipeline, stages, tensors
 from geostat.runs.files import store_path
 from geostat.runs.groups import group_of, joined, measured, tree_of, with_fits
+from geostat.runs.methods import accessor
 from geostat.verdicts.answers import refuse_older
 from geostat.verdicts.tolerances import read_tolerances
 from geostat.what_if.elasticities import elasticities as tell_elasticities
@@ -290,8 +290,8 @@ def compare(
     return data
 
 
-claims, head = one_error(answers.claims), one_error(answers.head)
-"""Claims of a confronted run as a frame, and the numbers of one head: `geostat.runs.answers`."""
+claims, head, summary = one_error(answers.claims), one_error(answers.head), accessor.summary
+"""Claims as a frame, the numbers of one head (`geostat.runs.answers`), and a summary of tables."""
 
 from_tensors = one_error(tensors.from_tensors)
 """Measure weights and values that another program made: `geostat.runs.tensors.from_tensors`."""

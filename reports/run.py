@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from reports.errors import InputError
@@ -124,6 +125,12 @@ class Run:
     def kv_heads(self) -> int:
         """Number of value heads over all layers."""
         return self.capture.sizes["layer"] * self.capture.sizes["kv_head"]
+
+    @property
+    def value_heads(self) -> np.ndarray:
+        """The index of each head's value head, whose label is `kv_head_of_head`."""
+        labels = pd.Index(self.capture["kv_head_of_head"].values)
+        return self.capture.get_index("kv_head").get_indexer(labels)
 
     @property
     def rivals(self) -> xr.Dataset | None:

@@ -20,7 +20,7 @@ from geostat.bounds.by_document import envelope_grid, evaluate
 from geostat.bounds.head import Groups, document_weights
 from geostat.datasets.progress import Progress, tracked
 from geostat.datasets.separability import BOUNDS, STATISTICS
-from geostat.datasets.tokens import layer_tokens
+from geostat.datasets.tokens import layer_tokens, value_heads
 from geostat.datasets.variable import Variable, variables, words_along
 from geostat.statistics.arrays import FloatArray
 from theory.head.projection import project
@@ -211,7 +211,7 @@ def _median_head(groups: Groups, layer: int) -> tuple[int, Parameters] | None:
     capture = groups["capture"]
     recall = capture["recall"].sel(n=_size(capture)).isel(layer=layer).mean("document").values
     known: dict[int, Parameters] = {}
-    for head, kv_head in enumerate(capture["kv_head_of_head"].values):
+    for head, kv_head in enumerate(value_heads(capture)):
         fitted = _fitted(groups, layer, int(kv_head))
         weights = document_weights(capture, layer, np.array([head]))[0]
         if fitted.known and np.isfinite(weights).all() and np.isfinite(recall[head]):

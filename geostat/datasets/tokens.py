@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
@@ -69,11 +70,23 @@ def most_tokens(capture: xr.Dataset) -> int:
     return int(capture["tokens"].max())
 
 
+def value_heads(capture: xr.Dataset) -> NDArray[np.int64]:
+    """Return the index of each head's value head; its label is `kv_head_of_head`, which differs
+    from it in a part of a run.
+
+    >>> part = xr.Dataset(coords={"kv_head": [1, 2], "kv_head_of_head": ("head", [1, 1, 2])})
+    >>> value_heads(part).tolist()
+    [0, 0, 1]
+    """
+    labels = pd.Index(capture["kv_head_of_head"].values)
+    return np.asarray(capture.get_index("kv_head").get_indexer(labels), np.int64)
+
+
 def heads_of(capture: xr.Dataset, layer: int, kv_head: int) -> NDArray[np.int64]:
     """Return the query heads (indices) that share a value head of a layer and have finite
     weights in every document.
     """
-    group = np.flatnonzero(capture["kv_head_of_head"].values == kv_head)
+    group = np.flatnonzero(value_heads(capture) == kv_head)
     finite = np.isfinite(capture["attention_weight"].values[:, layer, group]).all(axis=(0, 2))
     return np.asarray(group[finite])
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from empirical.measure.sinks import COMPRESSED, MUCH
 from geostat.datasets.separability import LETTERS, STATISTICS
+from geostat.datasets.tokens import value_heads
 from geostat.datasets.variable import Variable, join, variables, words_along
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, document_mean
@@ -144,7 +145,7 @@ def position_0(capture: xr.Dataset) -> dict[str, FloatArray]:
     """Return weight, norm ratio and mean cosine of the token at position 0 as of a sink by
     function, (document, layer, head); NaN where it is not seen.
     """
-    group = capture["kv_head_of_head"].values
+    group = value_heads(capture)
     norm = capture["value_norm"].values.astype(np.float64)
     seen = capture["sink_visible"].values.astype(bool)[:, None]
     content = np.where(np.isfinite(norm), norm, np.nan)[..., 1:]

@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.datasets.separability import STATISTICS
+from geostat.datasets.tokens import value_heads
 from geostat.experiments.head_regime_rules import (
     CRITERIA,
     REGIMES,
@@ -66,7 +67,7 @@ class HeadCurves:
         """
         values = {name: capture[name].values.astype(np.float64) for name in NEEDS}
         group, n, tokens = (
-            capture["kv_head_of_head"].values,
+            value_heads(capture),
             capture["n"].values,
             capture["tokens"].values.astype(int),
         )

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.datasets.separability import STATISTICS
-from geostat.datasets.tokens import require
+from geostat.datasets.tokens import require, value_heads
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.losses import mean_of_known
 
@@ -52,7 +52,7 @@ class Table:
     def of(cls, capture: xr.Dataset, statistic: str = "recall") -> Table:
         """Read the heads that see the sink and have ρ₀, α₀ and the statistic in every document."""
         require(capture, NEEDS)
-        group = capture["kv_head_of_head"].values
+        group = value_heads(capture)
         cosine = capture["sink_cosine"].values.astype(np.float64)
         documents, layers, heads = capture[statistic].shape[:3]
         rho = mean_of_known(cosine)[:, :, group].reshape(documents, -1)

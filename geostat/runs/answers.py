@@ -1,5 +1,5 @@
 """Answers of a confronted run: its key results, claims, scoreboard and sentences; numbers of one
-head; and the methods of a run, `run.geostat`.
+head.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import xarray as xr
 from empirical.store.store import Store
 from geostat.datasets.parts import of_parts
 from geostat.display.one_head import head_numbers
-from geostat.errors import one_error
 from geostat.runs.groups import group_of
 from geostat.verdicts.scoreboard.lines import as_line, counted_claims
 
@@ -77,29 +76,3 @@ def head(run: xr.DataTree, name: str) -> xr.Dataset:
     """
     group_of(run, "capture")
     return head_numbers({key: node.to_dataset() for key, node in run.children.items()}, name)
-
-
-@xr.register_datatree_accessor("geostat")
-class RunMethods:
-    """Methods of a run, once geostat is imported: `run.geostat.head("L5H3")` and
-    `run.geostat.claims()`.
-
-    An accessor, as xarray advises: a class below DataTree would lose its methods in `filter`, in
-    `map_over_datasets` and in arithmetic, which return plain trees.
-
-    >>> import geostat as gs
-    >>> run = gs.open("report")
-    >>> run.geostat.head("L0H2").attrs["kv_head"], len(run.geostat.claims()) > 5
-    (1, True)
-    """
-
-    def __init__(self, run: xr.DataTree) -> None:
-        self._run = run
-
-    def head(self, name: str) -> xr.Dataset:
-        """The numbers of one head: `geostat.head`."""
-        return one_error(head)(self._run, name)
-
-    def claims(self) -> pd.DataFrame:
-        """Every claim of a confronted run as a row: `geostat.claims`."""
-        return one_error(claims)(self._run)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
-from geostat.datasets.tokens import index_of
+from geostat.datasets.tokens import index_of, value_heads
 from geostat.errors import InputError
 from theory.head.gram import LagGram
 from theory.what_if.parameters import PARAMETERS, Decay
@@ -141,7 +141,7 @@ def _indices(captured: xr.Dataset, head: str) -> tuple[dict[str, int], dict[str,
     }
     return at, {
         "layer": at["layer"],
-        "kv_head": int(captured["kv_head_of_head"].values[at["head"]]),
+        "kv_head": int(value_heads(captured)[at["head"]]),
     }
 
 

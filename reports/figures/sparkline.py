@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -38,10 +39,7 @@ def sparkline(key: str, run: Run) -> Figure | None:
     if draw is None:
         return None
     with style.context():
-        figure = Figure(figsize=SIZE)
-        figure.patch.set_visible(False)
-        axes = figure.add_axes((0.01, 0.04, 0.98, 0.92))
-        axes.set_axis_off()
+        figure, axes = _bare()
         draw(axes, run)
     drawn = [line for line in axes.lines if line.get_label() == MEASURED]
     return figure if drawn and np.size(drawn[0].get_xdata()) else None
@@ -120,6 +118,54 @@ WORDS: Final[Mapping[str, str]] = {
     "directions": "gain in Precision by N; dashed: 0",
 }
 """What each shows, as it stands below it and as a screen reader says it."""
+
+
+MEASURED_CURVES: Final[Mapping[str, tuple[str, str, str]]] = {
+    "norms": ("value_norm", "position", "linear"),
+    "similarity": ("cosine_mean", "lag", "log"),
+    "weights": ("attention_weight", "position", "weights"),
+    "precision": ("precision", "n", "log"),
+    "recall": ("recall", "n", "log"),
+}
+"""Variable of /capture, what it lies along, and the axes: log is that of x."""
+MEASURED_WORDS: Final[Mapping[str, str]] = {
+    "norms": "mean length by position",
+    "similarity": "mean cosine by distance",
+    "weights": "mean weight by position",
+    "precision": "mean Precision by N",
+    "recall": "mean Recall by N",
+}
+"""What each shows: means over documents and all heads."""
+
+
+def measured_curve(key: str, capture: xr.Dataset) -> Figure | None:
+    """Draw one of `MEASURED_CURVES` of a run that is captured only; None where nothing of it was
+    measured.
+    """
+    name, along, scale = MEASURED_CURVES[key]
+    if name not in capture:
+        return None
+    values = capture[name]
+    curve = values.mean([dim for dim in values.dims if dim != along])
+    with style.context():
+        figure, axes = _bare()
+        _line(axes, capture[along].values, curve.values.astype(np.float64))
+        if scale == "log":
+            axes.set_xscale("log")
+        elif scale == "weights":
+            axes.set_yscale("log")
+        if key in ("precision", "recall"):
+            axes.set_ylim(0, 1.02)
+    return figure if np.isfinite(curve.values).any() else None
+
+
+def _bare() -> tuple[Figure, Axes]:
+    """A small figure of one curve without axes."""
+    figure = Figure(figsize=SIZE)
+    figure.patch.set_visible(False)
+    axes = figure.add_axes((0.01, 0.04, 0.98, 0.92))
+    axes.set_axis_off()
+    return figure, axes
 
 
 def _has_null(run: Run, null: str) -> bool:

@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+import xarray as xr
 from markupsafe import Markup
 
 from reports.figures.rendering import rendered
@@ -83,6 +84,11 @@ def cards(run: Run, folder: str = "") -> list[Card]:
     return [_card(json.loads(line), run, suffix) for line in lines]
 
 
+def cards_without_curves(summary: xr.Dataset) -> list[Card]:
+    """The key results of a /summary that came without the run behind it."""
+    return [_card(json.loads(line), None, "") for line in listed(summary.attrs, "key_results")]
+
+
 def curve_of(key: str, run: Run, name: str = "curve") -> Markup | None:
     """The curve behind a key result, whose ids begin with `name`; None where there is none."""
     figure = sparkline(key, run)
@@ -91,7 +97,7 @@ def curve_of(key: str, run: Run, name: str = "curve") -> Markup | None:
     return inline_svg(rendered(figure, "svg"), f"{name}-{key}", WORDS.get(key, ""))
 
 
-def _card(result: dict[str, Any], run: Run, suffix: str) -> Card:
+def _card(result: dict[str, Any], run: Run | None, suffix: str) -> Card:
     key, counts = result["key"], result["counts"]
     return Card(
         key=key,
@@ -107,9 +113,9 @@ def _card(result: dict[str, Any], run: Run, suffix: str) -> Card:
             if counts[state]
         ],
         shown=f"about-{key}{suffix}",
-        cost=cost_in_short(run, key),
-        sentence=sentence(result, header.model_name(run)),
+        cost=cost_in_short(run, key) if run else "",
+        sentence=sentence(result, header.model_name(run) if run else "this model"),
         of=counts["of"],
-        curve=curve_of(key, run, f"curve{suffix}"),
+        curve=curve_of(key, run, f"curve{suffix}") if run else None,
         words=WORDS.get(key, ""),
     )

@@ -101,6 +101,9 @@ def warnings(run: Run) -> list[str]:
     model, that documents are few, or shorter than the model's sliding window.
     """
     said = [UNCHECKED] if unchecked(run.attrs) else []
+    if left := run.attrs.get("selection"):
+        labels = "; ".join(f"{dim} {', '.join(map(str, left[dim]))}" for dim in left)
+        said.append(f"A part of a run: {labels}. Nothing here speaks of the whole model.")
     if run.documents == 1:
         said.append(
             "One document: no number has a standard error or an interval, and nothing here speaks"

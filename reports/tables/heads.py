@@ -139,7 +139,7 @@ def _on_page(
             *(percentage(float(part[i, j]), 0) for part in inside),
         ]
         for i, layer in enumerate(layers)
-        for j, k in enumerate(run.capture["kv_head_of_head"].values)
+        for j, k in enumerate(run.value_heads)
     ]
     of_fits = (words for data in shown for *_, words in shown[data])
     of_bounds = (f"${short}$ inside ({edition}, {gram})" for short in ("P", "R"))

@@ -64,7 +64,7 @@ def every_head(run: Run, data: xr.Dataset, claims: Sequence[dict[str, Any]]) -> 
     """One row a head, one sign a claim; of value heads that of the head's own."""
     signs = {code: SIGNS.get(word, "") for code, word in words_of(data).items()}
     answers = [column(data, claim) for claim in claims]
-    value_head = run.capture["kv_head_of_head"].values
+    value_head = run.value_heads
     rows = [
         [
             whole(float(layer)),

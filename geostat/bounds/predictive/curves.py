@@ -26,7 +26,7 @@ from geostat.bounds.predictive.scores import mean_of_other_heads, with_replicate
 from geostat.bounds.predictive.variables import dataset, numbers_of
 from geostat.datasets.progress import Progress, part_of, tracked
 from geostat.datasets.separability import STATISTICS
-from geostat.datasets.tokens import layer_tokens
+from geostat.datasets.tokens import layer_tokens, value_heads
 from geostat.errors import InputError
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.t_test import critical_value
@@ -155,7 +155,7 @@ def _profiles(groups: Groups, grams: Sequence[str], layer: int, kv_head: int) ->
     """
     capture = groups["capture"]
     seen = layer_tokens(capture, layer)
-    heads = np.flatnonzero(capture["kv_head_of_head"].values == kv_head)
+    heads = np.flatnonzero(value_heads(capture) == kv_head)
     own = value_head(groups, layer, kv_head, heads)
     sink = 0 if seen.sink else None
     dimension = int(capture.attrs["dimension"])

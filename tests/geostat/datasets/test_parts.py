@@ -14,6 +14,7 @@ from geostat.display.tree import with_display
 from geostat.runs import stages
 from geostat.runs.groups import joined as with_groups
 from geostat.runs.groups import measured, tree_of
+from geostat.runs.methods.accessor import RunMethods
 from geostat.verdicts.requirements import hold_to, requirement, share
 from reports.figures import every
 from reports.page import page
@@ -162,3 +163,26 @@ def test_layers_that_see_most_are_compared(run):
     assert attrs["part"]["tokens"] == LENGTH
     assert groups["capture"]["layer"].values.tolist() == LAYERS[LENGTH]
     assert "part" not in groups["summary"].dims
+
+
+def test_layers_are_selected_whatever_number_of_tokens_they_see(run):
+    part = RunMethods(run).sel(layer=[0, 1, 2])
+    assert part["weights"]["layer"].values.tolist() == [0, 1, 2]
+    for name in ("weights", "norms", "envelope", "verdicts"):
+        whole = run[name].to_dataset()
+        for variable in ("eta", "C", "recall", "answer_head"):
+            if variable in whole:
+                xr.testing.assert_equal(
+                    part[name][variable].drop_vars("layer"),
+                    whole[variable].sel(layer=[0, 1, 2]).drop_vars("layer"),
+                )
+    apart = {int(one["capture"]["tokens"].max()): one for one in parts(part)}
+    assert set(apart) == {LENGTH, WINDOW}
+    alone = RunMethods(run).sel(layer=[0, 2])
+    assert "part" not in alone["summary"].dims
+    np.testing.assert_allclose(
+        alone["summary"]["recall_mean"], apart[WINDOW]["summary"]["recall_mean"]
+    )
+    assert RunMethods(alone)._repr_html_().count("<svg") == 5
+    assert RunMethods(run)._repr_html_().count("Layers that see") >= 2
+    assert str(RunMethods(run).summary()).count("2 layers that see") == 6
