@@ -11,16 +11,18 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from empirical.capture.identity import provenance, refuse_other
-from empirical.capture.layer_view import RunShape, layer_view, refuse_non_finite
+from empirical.capture.document import Document
+from empirical.capture.identity import execution, provenance, refuse_other
+from empirical.capture.layer_view import RunShape, layer_view
 from empirical.capture.observers import Buffers, Observer, Progress
 from empirical.measure.convention import Convention
 from empirical.sources.models import LoadedModel
@@ -32,6 +34,8 @@ from empirical.store.manifest import read_root
 from empirical.store.store import Store
 from empirical.tap.parity import parity
 from empirical.tap.tap import TappedLayer, tap
+
+_thread = partial(ThreadPoolExecutor, 1)
 
 PARITY_TOKENS = 1024
 """The parity check materialises eager weights, so it reads at most this many tokens of one
@@ -50,6 +54,7 @@ def capture(
     convention: Convention = Convention.PAPER,
     seed: int = 0,
     batch: int = 1,
+    measure: str = "auto",
     settings: Mapping[str, Any] | None = None,
     fresh: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
@@ -65,6 +70,8 @@ def capture(
         queries: which queries of a window are analysed.
         convention, seed, batch: how ties and balls are counted, the seed of the null baselines, and
         windows per forward pass, which can move the last bits; all are recorded.
+        measure: where layers are measured: "cpu", by compiled loops, "device", by torch on the
+            device where each lives, "auto": so unless that is the CPU.
         settings: further provenance that makes two runs equal or not.
         fresh: measure anew. What stands at `path` must be a run; it is thrown away once the first
             document of the new one is complete.
@@ -79,7 +86,8 @@ def capture(
         KeyboardInterrupt: passed on after the documents that were complete are safe.
     """
     options = {"n": n, "queries": queries, "convention": convention, "seed": seed, "batch": batch}
-    recorded = provenance(model, windows, settings=settings or {}, **options)
+    where = execution(model, measure)
+    recorded = provenance(model, windows, measure=where, settings=settings or {}, **options)
     shape = RunShape(
         **{name: getattr(model, name) for name in ("layers", "heads", "kv_heads", "dimension")},
         positions=windows.token_ids.shape[1],
@@ -91,7 +99,8 @@ def capture(
     path = path.resolve() if path.is_symlink() else path
     with alone(path):
         return _Run(
-            model, windows, path, observers, recorded, shape, batch, fresh, on_progress, on_kept
+            *(model, windows, path, observers, recorded, shape, batch, measure, fresh),
+            *(on_progress, on_kept),
         ).complete()
 
 
@@ -108,6 +117,7 @@ class _Run:
     recorded: Mapping[str, Any]
     shape: RunShape
     batch: int
+    measure: str
     fresh: bool
     on_progress: Callable[[Progress], None] | None
     on_kept: Callable[[int], None] | None
@@ -160,11 +170,11 @@ class _Run:
         total = len(self.windows.names)
         done = len(self.store.documents) if self.store else 0
         self._report(done, 0)
-        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="geostat-store") as writer:
+        with _thread("geostat-store") as writer, _thread("geostat-beside") as beside:
             try:
                 for start in range(done, total, self.batch):
                     documents = range(start, min(start + self.batch, total))
-                    buffers = self._measure_batch(documents)
+                    buffers = self._measure_batch(documents, beside)
                     self._await_writer()
                     self.pending = writer.submit(self._append, documents, buffers)
                     self._report(documents.stop, 0)
@@ -209,9 +219,12 @@ class _Run:
             if self.on_kept is not None:
                 self.on_kept(len(store.documents))
 
-    def _measure_batch(self, documents: range) -> list[Buffers]:
+    def _measure_batch(self, documents: range, beside: Executor) -> list[Buffers]:
         ids = self.windows.token_ids[documents.start : documents.stop]
-        buffers = [Buffers(self._plans()) for _ in documents]
+        measured = [
+            Document(self.windows.names[document], self.observers, self._plans(), beside)
+            for document in documents
+        ]
         visible: list[int] = []
 
         rows = self._rows(documents)
@@ -219,27 +232,25 @@ class _Run:
         def on_layer(tapped: TappedLayer) -> None:
             for slot, document in enumerate(documents):
                 digest = int(self.windows.sha256[document][:8], 16)
+                lives = tapped.values.device.type
                 view = layer_view(
                     tapped,
                     slot,
                     rows[slot].tolist(),
                     self.shape,
+                    on_device=self.measure == "device"
+                    or (self.measure == "auto" and lives != "cpu"),
                     document=document,
                     seed=(self.shape.seed, digest, tapped.index),
                 )
                 if slot == 0:
                     visible.append(self.shape.positions - view.first)
-                refuse_non_finite(view, self.windows.names[document])
-                for observer in self.observers:
-                    buffers[slot].put(observer.group, view.layer, observer(view))
+                measured[slot].observe(view)
             self._report(documents.start, tapped.index + 1)
 
-        tap(
-            self.model.model,
-            torch.as_tensor(ids.astype(np.int64), device=self.model.model.device),
-            on_layer,
-            queries=rows,
-        )
+        # The tap looks at the token ids, which a device would be waited for.
+        tap(self.model.model, torch.as_tensor(ids.astype(np.int64)), on_layer, queries=rows)
+        buffers = [one.whole() for one in measured]
         self.shape = dataclasses.replace(self.shape, visible=tuple(visible))
         for buffer, row in zip(buffers, ids, strict=True):
             for arrays in buffer.arrays.values():
