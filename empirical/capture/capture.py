@@ -11,16 +11,18 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from empirical.capture.identity import provenance, refuse_other
-from empirical.capture.layer_view import RunShape, layer_view, refuse_non_finite
+from empirical.capture.document import Document
+from empirical.capture.identity import execution, provenance, refuse_other
+from empirical.capture.layer_view import RunShape, layer_view
 from empirical.capture.observers import Buffers, Observer, Progress
 from empirical.capture.source import Source, Tapped
 from empirical.measure.compilation import Compilation, compilation
@@ -34,6 +36,8 @@ from empirical.store.manifest import read_root
 from empirical.store.store import Store
 from empirical.tap.tap import TappedLayer
 
+_thread = partial(ThreadPoolExecutor, 1)
+
 
 def capture(
     model: LoadedModel | Source,
@@ -46,6 +50,7 @@ def capture(
     convention: Convention = Convention.PAPER,
     seed: int = 0,
     batch: int = 1,
+    measure: str = "auto",
     settings: Mapping[str, Any] | None = None,
     fresh: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
@@ -62,6 +67,8 @@ def capture(
         queries: which queries of a window are analysed.
         convention, seed, batch: how ties and balls are counted, the seed of the null baselines, and
         windows per forward pass, which can move the last bits; all are recorded.
+        measure: where layers are measured: "cpu", by compiled loops, "device", by torch on the
+            device where each lives, "auto": so unless that is the CPU.
         settings: further provenance that makes two runs equal or not.
         fresh: measure anew. What stands at `path` must be a run; it is thrown away once the first
             document of the new one is complete.
@@ -77,7 +84,8 @@ def capture(
     """
     options = {"n": n, "queries": queries, "convention": convention, "seed": seed, "batch": batch}
     source = Tapped(model) if isinstance(model, LoadedModel) else model
-    recorded = provenance(source, windows, settings=settings or {}, **options)
+    where = execution(source.devices, measure)
+    recorded = provenance(source, windows, measure=where, settings=settings or {}, **options)
     shape = RunShape(
         **source.sizes,
         positions=windows.token_ids.shape[1],
@@ -90,7 +98,8 @@ def capture(
     path = path.resolve() if path.is_symlink() else path
     with alone(path):
         return _Run(
-            source, windows, path, observers, recorded, shape, batch, fresh, on_progress, on_kept
+            *(source, windows, path, observers, recorded, shape, batch, measure, fresh),
+            *(on_progress, on_kept),
         ).complete()
 
 
@@ -107,6 +116,7 @@ class _Run:
     recorded: Mapping[str, Any]
     shape: RunShape
     batch: int
+    measure: str
     fresh: bool
     on_progress: Callable[[Progress], None] | None
     on_kept: Callable[[int], None] | None
@@ -156,12 +166,13 @@ class _Run:
         self._report(done, 0)
         with (
             compilation() as self.compiled,
-            ThreadPoolExecutor(max_workers=1, thread_name_prefix="geostat-store") as writer,
+            _thread("geostat-store") as writer,
+            _thread("geostat-beside") as beside,
         ):
             try:
                 for start in range(done, total, self.batch):
                     documents = range(start, min(start + self.batch, total))
-                    buffers = self._measure_batch(documents)
+                    buffers = self._measure_batch(documents, beside)
                     rows = [self.windows.row(one) | self.source.row(one) for one in documents]
                     self._await_writer()
                     self.pending = writer.submit(self._append, rows, buffers)
@@ -209,9 +220,12 @@ class _Run:
             if self.on_kept is not None:
                 self.on_kept(len(store.documents))
 
-    def _measure_batch(self, documents: range) -> list[Buffers]:
+    def _measure_batch(self, documents: range, beside: Executor) -> list[Buffers]:
         ids = self.windows.token_ids[documents.start : documents.stop]
-        buffers = [Buffers(self._plans()) for _ in documents]
+        measured = [
+            Document(self.windows.names[document], self.observers, self._plans(), beside)
+            for document in documents
+        ]
         visible: list[int] = []
 
         rows = self._rows(documents)
@@ -219,22 +233,24 @@ class _Run:
         def on_layer(tapped: TappedLayer) -> None:
             for slot, document in enumerate(documents):
                 digest = int((self.windows.sha256[document] or self.source.digest())[:8], 16)
+                lives = tapped.values.device.type
                 view = layer_view(
                     tapped,
                     slot,
                     rows[slot].tolist(),
                     self.shape,
+                    on_device=self.measure == "device"
+                    or (self.measure == "auto" and lives != "cpu"),
                     document=document,
                     seed=(self.shape.seed, digest, tapped.index),
                 )
                 if slot == 0:
                     visible.append(self.shape.positions - view.first)
-                refuse_non_finite(view, self.windows.names[document])
-                for observer in self.observers:
-                    buffers[slot].put(observer.group, view.layer, observer(view))
+                measured[slot].observe(view)
             self._report(documents.start, tapped.index + 1)
 
         self.source.hand_over(documents, ids, rows, on_layer)
+        buffers = [one.whole() for one in measured]
         self.shape = dataclasses.replace(self.shape, visible=tuple(visible))
         for buffer, row in zip(buffers, ids, strict=True):
             for arrays in buffer.arrays.values():

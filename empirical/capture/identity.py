@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,9 @@ from empirical.store.stored_run import StoredRun
 
 LIBRARIES = ("torch", "transformers", "numpy", "numba")
 """Whose versions can move a measured number."""
+
+UNTOLD = {"measure": "cpu"}
+"""What runs were whose provenance does not tell it, as it was not to be chosen."""
 
 RECORDED_ONLY = "git_commit"
 """All other provenance must agree before documents are added to a store."""
@@ -87,10 +90,27 @@ def asked_for(
     }
 
 
+def execution(devices: Collection[str], measure: str) -> str:
+    """Return where layers that live on `devices` are measured, as the provenance has it: "cpu",
+    "device", or "auto" where some of them live on the CPU and some do not.
+    """
+    if measure != "auto":
+        return measure
+    on_cpu = {device == "cpu" for device in devices}
+    return "auto" if len(on_cpu) > 1 else "cpu" if on_cpu == {True} else "device"
+
+
 def provenance(
-    source: Source, windows: Windows, *, settings: Mapping[str, Any], **options: Any
+    source: Source,
+    windows: Windows,
+    *,
+    measure: str,
+    settings: Mapping[str, Any],
+    **options: Any,
 ) -> dict[str, Any]:
-    """Everything a store's root says of its run; plain JSON types. options: as in `asked_for`."""
+    """Everything a store's root says of its run; plain JSON types. measure: as `execution` tells
+    it; options: as in `asked_for`.
+    """
     try:
         own = version("attention-geostat")
     except PackageNotFoundError:
@@ -102,6 +122,7 @@ def provenance(
         "versions": {name: version(name) for name in LIBRARIES},
         "model": source.provenance(),
         **asked_for(windows, **options),
+        "measure": measure,
         "settings": dict(settings),
     }
 
@@ -136,7 +157,7 @@ def differing(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> list[tuple
     """
     out = []
     for name, new in asked.items():
-        old = stored.get(name)
+        old = stored.get(name, UNTOLD.get(name))
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             out += [
                 (f"{name}.{key}", old.get(key), new.get(key))

@@ -5,7 +5,7 @@ Imports torch for its tensors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -82,20 +82,44 @@ class LayerView:
     """(kv_head, position, dimension) float32, value states of all positions."""
     shape: RunShape
 
+    on_device: bool = False
+    """Whether the tensors are on the device where the layer lives, to be measured there."""
+
     @property
     def sink(self) -> bool:
         """Whether the first token is the sink."""
         return self.first == 0
 
+    def on_host(self) -> LayerView:
+        """Return the layer with its tensors on the CPU, to be measured there."""
+        alpha = [torch.as_tensor(row.alpha).cpu() for row in self.rows]
+        every = self.every.cpu()
+        return replace(
+            self,
+            alpha=alpha[-1],
+            values=every[:, self.first :],
+            rows=[replace(row, alpha=own) for row, own in zip(self.rows, alpha, strict=True)],
+            every=every,
+            on_device=False,
+        )
+
 
 def layer_view(
-    tapped: TappedLayer, slot: int, positions: Sequence[int], shape: RunShape, **which: Any
+    tapped: TappedLayer,
+    slot: int,
+    positions: Sequence[int],
+    shape: RunShape,
+    *,
+    on_device: bool,
+    **which: Any,
 ) -> LayerView:
-    """Return what an observer sees of one document of a tapped layer; `positions` are those of its
-    analysed queries, `which` the document and the seed.
+    """Return what an observer sees of one document of a tapped layer, on its device or on the CPU;
+    `positions` are those of its analysed queries, `which` the document and the seed.
     """
-    firsts = tapped.visible[slot].to(torch.int8).argmax(dim=-1).tolist()
-    alpha, every = tapped.alpha[slot].float().cpu(), tapped.values[slot].float().cpu()
+    firsts = tapped.first[slot]
+    alpha, every = tapped.alpha[slot].float(), tapped.values[slot].float()
+    if not on_device:
+        alpha, every = alpha.cpu(), every.cpu()
     rows = [
         Row(position=at, first=first, alpha=row[:, first : at + 1])
         for at, first, row in zip(positions, firsts, alpha, strict=True)
@@ -108,6 +132,7 @@ def layer_view(
         rows=rows,
         every=every,
         shape=shape,
+        on_device=on_device,
         **which,
     )
 
@@ -117,9 +142,25 @@ def refuse_non_finite(view: LayerView, name: str) -> None:
     for what, tensor in (*(("head", row.alpha) for row in view.rows), ("kv_head", view.every)):
         rows = np.asarray(tensor).reshape(len(tensor), -1)
         finite = np.isfinite(rows.min(axis=1)) & np.isfinite(rows.max(axis=1))
-        if not finite.all():
-            head = int(np.flatnonzero(~finite)[0])
-            raise InputError(
-                f"document {name!r}, layer {view.layer}, {what} {head}: NaN or infinity in the"
-                " captured row. Try --dtype float32; if it stays, the model's weights are damaged."
-            )
+        refuse_unless(finite, name, view.layer, what)
+
+
+def finite_rows(view: LayerView) -> dict[str, torch.Tensor]:
+    """Return whether what was captured is finite, of each head and of each kv_head, on the layer's
+    device.
+    """
+    weights = torch.cat([torch.as_tensor(row.alpha) for row in view.rows], dim=1)
+    return {
+        "head": weights.isfinite().all(dim=1),
+        "kv_head": view.every.flatten(1).isfinite().all(dim=1),
+    }
+
+
+def refuse_unless(finite: np.ndarray, name: str, layer: int, what: str) -> None:
+    """Refuse a document of which a captured row, one of each head or kv_head, is not finite."""
+    if not finite.all():
+        head = int(np.flatnonzero(~finite)[0])
+        raise InputError(
+            f"document {name!r}, layer {layer}, {what} {head}: NaN or infinity in the captured"
+            " row. Try --dtype float32; if it stays, the model's weights are damaged."
+        )

@@ -10,13 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from functools import partial
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from empirical.capture.layer_view import LayerView, RunShape
+from empirical.capture.waiting import Later
 from empirical.errors import InputError
 from empirical.measure import nulls, queries
+from empirical.measure.device import layer as device_layer
+from empirical.measure.device import nulls as device_nulls
+from empirical.measure.device import queries as device_queries
 from empirical.measure.layer import (
     COMPONENTS,
     cosine_bins,
@@ -37,6 +42,10 @@ MOST_NAMED_HEADS = 12
 class Observer(Protocol):
     """A measurement of one layer: the group it fills, how that is laid out, and the function
     itself.
+
+    One with `on_device = True` is given layers that are measured where they live as they are there
+    (`LayerView.on_device`), and gives tensors of that device, which it must not wait for. All
+    others get the tensors on the CPU.
     """
 
     @property
@@ -46,9 +55,10 @@ class Observer(Protocol):
     def plan(self, shape: RunShape) -> GroupPlan:
         """Variables, coordinates and sizes of the group."""
 
-    def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
-        """Named arrays, each with its variable's dimensions after `layer`; `position` may be
-        shorter (the visible suffix), `lag` too (the first).
+    def __call__(self, view: LayerView) -> Mapping[str, Any]:
+        """Named arrays, of a layer on its device tensors or `Later`, each with its variable's
+        dimensions after `layer`; `position` may be shorter (the visible suffix), `lag` too (the
+        first).
         """
 
 
@@ -110,6 +120,7 @@ class Geometry:
 
     named: Sequence[tuple[int, int]] = ()
     group: ClassVar[str] = "capture"
+    on_device: ClassVar[bool] = True
 
     def plan(self, shape: RunShape) -> GroupPlan:
         """Lay out /capture."""
@@ -150,10 +161,11 @@ class Geometry:
             attributes=attributes,
         )
 
-    def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
+    def __call__(self, view: LayerView) -> Mapping[str, Any]:
         """Measure one layer of one document."""
         shape = view.shape
-        measured = measure_layer(
+        measure: Any = device_layer.measure_layer if view.on_device else measure_layer
+        measured = measure(
             view.alpha,
             view.values,
             shape.n,
@@ -163,16 +175,24 @@ class Geometry:
         )
         return measured | ({"principal_components": self._components(view)} if self.named else {})
 
-    def _components(self, view: LayerView) -> np.ndarray:
-        """Principal components of the named heads of this layer; NaN for those of other layers."""
+    def _components(self, view: LayerView) -> np.ndarray | Later:
+        """Principal components of the named heads of this layer, made on the CPU; NaN for those of
+        other layers.
+        """
         shape = view.shape
-        components = np.full(
-            (len(self.named), shape.positions, COMPONENTS), np.nan, dtype=np.float32
-        )
-        for index, (layer, head) in enumerate(self.named):
-            if layer == view.layer:
-                values = view.values[head // (shape.heads // shape.kv_heads)]
-                components[index, view.first :] = principal_components(view.alpha[head], values)
+        here = [(at, head) for at, (layer, head) in enumerate(self.named) if layer == view.layer]
+        group = shape.heads // shape.kv_heads
+        rows = [
+            tensor for _, head in here for tensor in (view.alpha[head], view.values[head // group])
+        ]
+        finish = partial(self._laid, [at for at, _ in here], shape.positions, view.first)
+        return Later(tuple(rows), finish) if view.on_device else finish(*rows)
+
+    def _laid(self, places: Sequence[int], positions: int, first: int, *rows: Any) -> np.ndarray:
+        """Lay out the components of some heads, each given by its weights and its values."""
+        components = np.full((len(self.named), positions, COMPONENTS), np.nan, dtype=np.float32)
+        for place, alpha, values in zip(places, rows[::2], rows[1::2], strict=True):
+            components[place, first:] = principal_components(alpha, values)
         return components
 
 
@@ -183,6 +203,7 @@ class Baselines:
     """
 
     group: ClassVar[str] = "null"
+    on_device: ClassVar[bool] = True
 
     def plan(self, shape: RunShape) -> GroupPlan:
         """Lay out /null."""
@@ -191,18 +212,16 @@ class Baselines:
             variables=NULL, coordinates=axes, attributes={"convention": shape.convention.value}
         )
 
-    def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
+    def __call__(self, view: LayerView) -> Mapping[str, Any]:
         """Draw both baselines for one layer of one document; the seed depends on run, window and
         layer only.
         """
-        n, convention = view.shape.n, view.shape.convention
+        one: Any = device_nulls if view.on_device else nulls
+        several: Any = device_queries if view.on_device else queries
+        how = {"seed": view.seed, "convention": view.shape.convention}
         if len(view.rows) > 1:
-            return queries.null_layer(
-                view.rows, view.every, n, seed=view.seed, convention=convention
-            )
-        return nulls.measure_layer(
-            view.alpha, view.values, n, seed=view.seed, convention=convention
-        )
+            return several.null_layer(view.rows, view.every, view.shape.n, **how)
+        return one.measure_layer(view.alpha, view.values, view.shape.n, **how)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +231,7 @@ class QueryMeans:
     """
 
     group: ClassVar[str] = "queries"
+    on_device: ClassVar[bool] = True
 
     def plan(self, shape: RunShape) -> GroupPlan:
         """Lay out /queries."""
@@ -220,10 +240,11 @@ class QueryMeans:
             variables=QUERIES, coordinates=axes, attributes={"convention": shape.convention.value}
         )
 
-    def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
+    def __call__(self, view: LayerView) -> Mapping[str, Any]:
         """Average one layer of one document."""
         positions = {"query_position": np.array([row.position for row in view.rows], np.int32)}
-        return positions | queries.measure_layer(
+        several: Any = device_queries if view.on_device else queries
+        return positions | several.measure_layer(
             view.rows, view.every, view.shape.n, convention=view.shape.convention
         )
 

@@ -7,7 +7,7 @@ Imports torch, and the tap.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -31,6 +31,10 @@ class Source(Protocol):
     @property
     def sizes(self) -> Mapping[str, Any]:
         """How many `layers`, `heads` and `kv_heads` there are, and the `dimension` of values."""
+
+    @property
+    def devices(self) -> Collection[str]:
+        """Types of the devices on which layers live, such as "cpu"."""
 
     def provenance(self) -> dict[str, Any]:
         """What a run records of the model, in plain types."""
@@ -78,13 +82,20 @@ class Tapped:
         names = ("layers", "heads", "kv_heads", "dimension")
         return {name: getattr(self.model, name) for name in names}
 
+    @property
+    def devices(self) -> Collection[str]:
+        """Those of its parameters."""
+        return {parameter.device.type for parameter in self.model.model.parameters()}
+
     def provenance(self) -> dict[str, Any]:
         """Which model it is."""
         return dict(self.model.provenance())
 
     def check(self, token_ids: NDArray[np.int32], queries: torch.Tensor) -> dict[str, Any]:
         """Compare the tap with the eager implementation."""
-        ids = self._on_device(token_ids[:, :PARITY_TOKENS])
+        ids = torch.as_tensor(
+            token_ids[:, :PARITY_TOKENS].astype(np.int64), device=self.model.model.device
+        )
         held = queries[:, queries[0] < ids.shape[1]]
         checked = parity(self.model.model, ids, queries=held if held.numel() else None)
         checked.judge(self.model.dtype)
@@ -101,7 +112,9 @@ class Tapped:
         on_layer: Callable[[TappedLayer], None],
     ) -> None:
         """Run the model once."""
-        tap(self.model.model, self._on_device(token_ids), on_layer, queries=queries)
+        # The tap looks at the token ids, which a device would be waited for.
+        ids = torch.as_tensor(token_ids.astype(np.int64))
+        tap(self.model.model, ids, on_layer, queries=queries)
 
     def digest(self) -> str:
         """Nothing: tokens are known."""
@@ -110,6 +123,3 @@ class Tapped:
     def row(self, document: int) -> dict[str, Any]:
         """Nothing beside the window's row."""
         return {}
-
-    def _on_device(self, token_ids: NDArray[np.int32]) -> torch.Tensor:
-        return torch.as_tensor(token_ids.astype(np.int64), device=self.model.model.device)

@@ -42,20 +42,19 @@ class Scoring:
         return scores if self.softcap is None else torch.tanh(scores / self.softcap) * self.softcap
 
 
-def analysed_row(query: Tensor, key: Tensor, visible: Tensor | None, scoring: Scoring) -> Tensor:
+def analysed_row(query: Tensor, key: Tensor, visible: Tensor, scoring: Scoring) -> Tensor:
     """Return α of one query a document, (document, head, position) float32, unitless; exactly 0
     where invisible.
 
     α = softmax(m + scores), with the logit of each head's learned sink, if there is one, as one
     more entry of the softmax that is then left out: such a row sums below 1. query: (document,
-    head, dimension); visible: (document, position) bool, None for all.
+    head, dimension); visible: (document, position) bool.
     """
     documents, heads, dimension = query.shape
     kv_heads = key.shape[1]
     grouped = query.float().reshape(documents, kv_heads, heads // kv_heads, dimension)
     scores = scoring.scores(grouped, key.float())
-    if visible is not None:
-        scores = scores.masked_fill(~visible[:, None, None, :], float("-inf"))
+    scores = scores.masked_fill(~visible[:, None, None, :], float("-inf"))
     if scoring.sinks is not None:
         logits = scoring.sinks.float().reshape(1, kv_heads, heads // kv_heads, 1)
         logits = logits.expand(documents, -1, -1, -1)

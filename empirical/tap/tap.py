@@ -10,10 +10,10 @@ model no mask at all, without a word. Imports torch and transformers only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -52,6 +52,10 @@ class TappedLayer:
     """(document, kv_head, position, dimension) float32, one for each kv_head, never repeated."""
     visible: Tensor
     """(document, query, position) bool: what the analysed queries may see."""
+    first: Sequence[Sequence[int]]
+    """The first position that each of them sees, (document, query), known without a look at the
+    device where nothing but causality hides positions.
+    """
 
 
 @dataclass(slots=True)
@@ -67,6 +71,10 @@ class Session:
     """How many attention modules called so far."""
     masks: int = 0
     """How often the model asked for a mask."""
+    firsts: dict[int, tuple[Tensor, list[list[int]]]] = field(default_factory=dict)
+    """Masks by identity, each with the first position that the analysed queries see under it. A
+    model makes one for each kind of layer, so each is read once a forward.
+    """
 
 
 _session: ContextVar[Session] = ContextVar("geostat_tap_session")
@@ -228,12 +236,18 @@ def _attend(
     visible = _visible(analysed, key.shape[2], attention_mask)
     every = torch.arange(query.shape[0], device=query.device)
     rows = [
-        analysed_row(query[every, :, row], key, None if bool(seen.all()) else seen, scoring)
+        analysed_row(query[every, :, row], key, seen, scoring)
         for row, seen in zip(analysed.T, visible.unbind(1), strict=True)
     ]
-    alpha = torch.stack(rows, dim=1)
     session.on_layer(
-        TappedLayer(index=index, module=module, alpha=alpha, values=value.float(), visible=visible)
+        TappedLayer(
+            index=index,
+            module=module,
+            alpha=torch.stack(rows, dim=1),
+            values=value.float(),
+            visible=visible,
+            first=_firsts(session, attention_mask, visible),
+        )
     )
     return output, None
 
@@ -244,3 +258,13 @@ def _visible(rows: Tensor, positions: int, mask: Tensor | None) -> Tensor:
         return torch.arange(positions, device=rows.device) <= rows[..., None]
     every = torch.arange(len(rows), device=rows.device)[:, None]
     return mask.expand(len(rows), -1, -1, -1)[every, 0, rows]
+
+
+def _firsts(session: Session, mask: Tensor | None, visible: Tensor) -> list[list[int]]:
+    """Return the first position that each analysed query sees, (document, query)."""
+    if mask is None:
+        return [[0] * visible.shape[1]] * len(visible)
+    if id(mask) not in session.firsts:
+        first = visible.to(torch.int8).argmax(dim=-1).tolist()
+        session.firsts[id(mask)] = mask, first  # the mask is kept, so that its identity stays its
+    return session.firsts[id(mask)][1]

@@ -194,6 +194,14 @@ MEASURING: Final[Options] = {
         option(str, "Type of the model's weights; softmax and reductions are always float32."),
         "float32",
     ),
+    "measure": (
+        option(
+            str,
+            "Where layers are measured: cpu, by compiled loops; device, by torch where each lives;"
+            " auto, so unless that is the CPU.",
+        ),
+        "auto",
+    ),
     "revision": (option(str | None, "Commit, tag or branch of a hub model."), None),
     "head": (
         option(

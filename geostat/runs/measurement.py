@@ -105,12 +105,16 @@ def _options(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _further(settings: Settings, observers: list[Observer]) -> dict[str, Any]:
-    """Further provenance that makes two runs equal or not."""
-    return {
+def _observing(settings: Settings, *, null: bool) -> dict[str, Any]:
+    """What `capture` is to observe, where, and further provenance that makes two runs equal or
+    not.
+    """
+    observers = _observers(settings, null=null)
+    told = {
         "groups": [observer.group for observer in observers],
         "named_heads": [list(head) for head in settings.heads],
     }
+    return {"observers": observers, "measure": settings.measure, "settings": told}
 
 
 def measure(
@@ -214,14 +218,12 @@ def _captured(
 ) -> Store:
     """Capture the layers of a source with every observer that the settings ask for."""
     console.stage("capture")
-    observers = _observers(settings, null=null)
     with compilation_told(console):
         return capture(
             source,
             windows,
             path,
-            observers=observers,
-            settings=_further(settings, observers),
+            **_observing(settings, null=null),
             **_options(settings),
             fresh=fresh,
             on_progress=console.captured,

@@ -25,6 +25,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "special_tokens": windows.SPECIAL_TOKENS,
     "device": models.DEVICES,
     "dtype": tuple(models.DTYPES),
+    "measure": ("auto", "cpu", "device"),
 }
 """Settings that are one of a few words."""
 
@@ -50,6 +51,8 @@ class Settings:
     batch: int = 1
     device: str = "auto"
     dtype: str = "float32"
+    measure: str = "auto"
+    """Where layers are measured."""
     heads: tuple[tuple[int, int], ...] = ()
     """Heads (layer, head) whose principal components are kept."""
     trust_remote_code: bool = False

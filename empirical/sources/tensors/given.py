@@ -61,6 +61,11 @@ class GivenTensors:
         names = ("heads", "kv_heads", "dimension")
         return {"layers": self.stream.layers} | {name: getattr(self.shape, name) for name in names}
 
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The CPU, where each layer is brought as it comes."""
+        return ("cpu",)
+
     def provenance(self) -> dict[str, Any]:
         """What is told of the model: its name, its sizes and the type of its values."""
         return {"id": self.model, "source": "tensors", "dtype": self.dtype, **self.sizes}

@@ -1,0 +1,111 @@
+"""One document while it is measured: its layers go to the observers, its arrays into buffers.
+
+A layer whose tensors are measured on the CPU is done when its call returns. One that is measured
+where it lives leaves tensors there, which come to the host when the document is whole; an observer
+that needs the CPU gets a copy in a thread beside, while the model goes on. Which layer is measured
+how does not change what a thread writes, so equal runs give equal numbers. Imports torch and this
+room's observers.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, Future
+from typing import Final
+
+import numpy as np
+import torch
+
+from empirical.capture.layer_view import LayerView, finite_rows, refuse_non_finite, refuse_unless
+from empirical.capture.observers import Buffers, Observer
+from empirical.capture.waiting import Waiting
+from empirical.store.layout import GroupPlan
+
+AHEAD: Final = 2
+"""Layers that may wait for the thread beside; more would fill the device's memory."""
+
+CHECK: Final = ""
+"""Stands for a group where what is kept is whether a captured row is finite."""
+
+
+class Document:
+    """The buffers of one document, and what of it is still under way."""
+
+    def __init__(
+        self,
+        name: str,
+        observers: Sequence[Observer],
+        plans: Mapping[str, GroupPlan],
+        beside: Executor,
+    ) -> None:
+        self.name, self.observers, self.beside = name, observers, beside
+        self.buffers = Buffers(plans)
+        self.waiting: Waiting[tuple[str, int, str]] = Waiting()
+        self.pending: deque[Future[None]] = deque()
+
+    def observe(self, view: LayerView) -> None:
+        """Have a layer measured by every observer.
+
+        Raises:
+            InputError: if a captured row of a layer that was measured on the CPU holds NaN or
+                infinity.
+        """
+        if not view.on_device:
+            self._measure(view, self.observers)
+            return
+        for what, rows in finite_rows(view).items():
+            self.waiting.add((CHECK, view.layer, what), rows)
+        there = [one for one in self.observers if getattr(one, "on_device", False)]
+        others = [one for one in self.observers if one not in there]
+        if others:
+            copied = self.beside.submit(self._measure_beside, view, others, _now(view))
+            self.pending.append(copied)
+        for observer in there:
+            for name, measured in observer(view).items():
+                if isinstance(measured, np.ndarray):
+                    self.buffers.put(observer.group, view.layer, {name: measured})
+                else:
+                    self.waiting.add((observer.group, view.layer, name), measured)
+        while len(self.pending) > AHEAD:
+            self.pending.popleft().result()
+
+    def whole(self) -> Buffers:
+        """Wait for what is under way, bring the arrays to the host and return all of them.
+
+        Raises:
+            InputError: if a captured row holds NaN or infinity.
+        """
+        while self.pending:
+            self.pending.popleft().result()
+        arrays = self.waiting.fetch()
+        for (group, layer, what), array in arrays.items():
+            if group == CHECK:
+                refuse_unless(array, self.name, layer, what)
+        for (group, layer, name), array in arrays.items():
+            if group != CHECK:
+                self.buffers.put(group, layer, {name: array})
+        return self.buffers
+
+    def _measure_beside(
+        self, view: LayerView, observers: Sequence[Observer], ready: torch.cuda.Event | None
+    ) -> None:
+        if ready is not None:
+            ready.synchronize()
+        self._measure(view.on_host(), observers)
+
+    def _measure(self, view: LayerView, observers: Sequence[Observer]) -> None:
+        refuse_non_finite(view, self.name)
+        for observer in observers:
+            self.buffers.put(observer.group, view.layer, observer(view))
+
+
+def _now(view: LayerView) -> torch.cuda.Event | None:
+    """Mark what the device has been asked to do so far, on CUDA, where another thread would not
+    wait for it.
+    """
+    if view.every.device.type != "cuda":
+        return None
+    event = torch.cuda.Event()
+    event.record(torch.cuda.current_stream(view.every.device))
+    return event

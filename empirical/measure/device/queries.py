@@ -1,0 +1,179 @@
+"""Several queries of a document, by torch on any device: means over them within the document.
+
+Source: arXiv 2602.01893, (1)-(5) and Assumption 3; `measure.queries` is the reference, and says
+what is averaged. All heads of a layer are measured at once, query after query, as each sees tokens
+of its own. Imports numpy for counts that are known beforehand, torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from empirical.measure.convention import Convention
+from empirical.measure.device import grids, nulls
+from empirical.measure.device.selection import separability
+from empirical.measure.queries import SAME_LENGTH, Row
+from empirical.measure.selection import MEASURES
+from empirical.measure.sizes import Sizes
+
+
+@torch.no_grad()
+def measure_layer(
+    rows: Sequence[Row],
+    values: Tensor,
+    n: Any,
+    *,
+    convention: Convention | str = Convention.PAPER,
+    budget: int = grids.BYTES,
+) -> dict[str, Tensor | np.ndarray]:
+    """Measure every query of one document's layer, and average over queries.
+
+    Args:
+        rows: the analysed queries, their weights on the device of `values`.
+        values: value states of all positions, (kv_head, position, dimension).
+        n, convention, budget: as of `device.layer.measure_layer`.
+
+    Returns:
+        What `measure.queries.measure_layer` does; counts, which no measured number decides, are
+        arrays.
+    """
+    convention = Convention(convention)
+    rows = _alike(rows)
+    tokens = np.array([row.alpha.shape[1] for row in rows])
+    each = _separability(rows, values, n, convention, None, budget)
+    precision, recall = each[:, 0], each[:, 1]
+    f_outer, f_inner = _f_scores(precision, recall, convention)
+    curves = {"precision": precision, "recall": recall, "f_outer": f_outer, "f_inner": f_inner}
+    out: dict[str, Tensor | np.ndarray] = {name: _mean(one) for name, one in curves.items()}
+    out |= {f"{name}_sd": _sd(curves[name]) for name in ("precision", "recall")}
+    asked = Sizes(n, int(tokens.max())).asked
+    out["counted"] = (tokens[:, None] >= asked).sum(axis=0, dtype=np.int32)
+    on_sink = torch.stack([_weights(row)[:, 0] for row in rows])
+    out["sink_weight_sd"] = (
+        _sd(on_sink) if rows[-1].first == 0 else torch.full_like(on_sink[0], torch.nan)
+    )
+    near = [_weights(row) for row in rows if row.alpha.shape[1] >= SAME_LENGTH * tokens[-1]]
+    return out | _profiles(near)
+
+
+@torch.no_grad()
+def null_layer(
+    rows: Sequence[Row],
+    values: Tensor,
+    n: Any,
+    *,
+    seed: Sequence[int],
+    convention: Convention | str = Convention.PAPER,
+    budget: int = grids.BYTES,
+) -> dict[str, Tensor]:
+    """Measure both null baselines of every query of one document's layer, averaged over queries.
+
+    Directions are drawn once for all queries, as they share values; an order for each.
+
+    Args:
+        rows, values, n, convention, budget: as of `measure_layer`.
+        seed: as of `device.nulls.measure_layer`.
+
+    Returns:
+        precision, recall, r_min, r_max, each (head, null, n), `null` as in `schema.NULLS`; NaN
+        for N > T.
+    """
+    convention = Convention(convention)
+    rows = _alike(rows)
+    source = nulls.generator(seed, values.device)
+    drawn = nulls.random_directions(values, source)
+    orders = [nulls.random_orders(_weights(row), source) for row in rows]
+    both = [
+        _mean(_separability(rows, values, n, convention, orders, budget)),
+        _mean(_separability(rows, drawn, n, convention, None, budget)),
+    ]
+    return dict(zip(MEASURES, torch.stack(both, dim=2).unbind(0), strict=True))
+
+
+def _alike(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that see the sink where the last does."""
+    return [row for row in rows if (row.first == 0) == (rows[-1].first == 0)]
+
+
+def _weights(row: Row) -> Tensor:
+    assert isinstance(row.alpha, Tensor)
+    return row.alpha
+
+
+def _separability(
+    rows: Sequence[Row],
+    values: Tensor,
+    n: Any,
+    convention: Convention,
+    orders: Sequence[Tensor] | None,
+    budget: int,
+) -> Tensor:
+    """Return `MEASURES` of every query, (query, measure, head, n); of selections in `orders`,
+    (head, token), or by weight.
+    """
+    with grids.full_products():
+        return torch.stack(
+            [
+                separability(
+                    _weights(row),
+                    values[:, row.first : row.position + 1],
+                    n,
+                    order=None if orders is None else orders[query],
+                    convention=convention,
+                    budget=budget,
+                )
+                for query, row in enumerate(rows)
+            ]
+        )
+
+
+def _f_scores(precision: Tensor, recall: Tensor, convention: Convention) -> tuple[Tensor, Tensor]:
+    """Return F(r_max) and F(r_min), as `schema.f_scores` defines them."""
+    if convention is not Convention.FOLLOWUP:
+        return 2 * precision / (1 + precision), 2 * recall / (1 + recall)
+    total = precision + recall
+    both = torch.where(total > 0, 2 * precision * recall / total, total)
+    return both, both
+
+
+def _profiles(weights: Sequence[Tensor]) -> dict[str, Tensor | np.ndarray]:
+    """Return the mean weight and the mean logarithm at each token of the last row, (head, token),
+    rows laid over it from both ends; and how many there are.
+    """
+    tokens = weights[-1].shape[1]
+    laid = torch.stack([_from_both_ends(alpha, tokens) for alpha in weights])
+    return {
+        "attention_weight": _mean(laid),
+        "log_attention_weight": _mean(laid.log()),  # −∞ of a weight of 0 is not known
+        "weight_queries": np.array(len(weights), np.int32),
+    }
+
+
+def _from_both_ends(alpha: Tensor, tokens: int) -> Tensor:
+    """Lay a row's halves at the ends of as many tokens as the last row's or fewer, NaN between."""
+    heads, own = alpha.shape
+    start = own // 2
+    gap = alpha.new_full((heads, tokens - own), torch.nan)
+    return torch.cat([alpha[:, :start], gap, alpha[:, start:]], dim=1)
+
+
+def _mean(values: Tensor) -> Tensor:
+    """Return the mean over the first axis of what is known; NaN where nothing is."""
+    known = values.isfinite()
+    total = values.masked_fill(~known, 0).sum(dim=0, dtype=grids.wide(values.device))
+    return (total / known.sum(dim=0)).to(values.dtype)
+
+
+def _sd(values: Tensor) -> Tensor:
+    """Return the standard deviation over the first axis of what is known; NaN below two."""
+    known, full = values.isfinite(), values.to(grids.wide(values.device))
+    count = known.sum(dim=0)
+    mean = full.masked_fill(~known, 0).sum(dim=0) / count
+    squares = (full - mean).masked_fill(~known, 0).square().sum(dim=0)
+    sd = (squares / (count - 1)).sqrt()
+    return sd.masked_fill(count < 2, torch.nan).to(values.dtype)
