@@ -442,3 +442,27 @@ def test_on_paper_the_page_says_where_the_map_is(browser: Any, html: Path):
     assert not opened.view.locator(".explorer .map").is_visible()
     assert opened.view.locator(".explorer .paper-only").is_visible()
     opened.view.close()
+
+
+@pytest.mark.parametrize("how", ["opened", "clicked at once"])
+def test_a_link_to_a_section_leads_there_while_heads_are_drawn_above_it(browser, html: Path, how):
+    view = browser.new_page(viewport={"width": 1280, "height": 900})
+    if how == "opened":
+        view.goto(f"{html.as_uri()}#about-bounds")
+    else:
+        view.goto(html.as_uri())
+        view.locator('nav a[href="#about-bounds"]').click()
+    view.evaluate(START)
+    view.wait_for_function(
+        "document.querySelectorAll('.explorer .view canvas, .explorer .view svg').length > 3"
+    )
+    view.wait_for_timeout(1500)  # smooth scrolling
+    top = view.locator("#about-bounds").evaluate("section => section.getBoundingClientRect().top")
+    assert 0 <= top < 80
+    view.mouse.wheel(0, -900)
+    view.wait_for_timeout(500)
+    before = view.evaluate("scrollY")
+    view.evaluate("document.body.style.paddingBottom = '50px'")  # what grows later moves no reader
+    view.wait_for_timeout(300)
+    assert view.evaluate("scrollY") == before
+    view.close()

@@ -551,12 +551,19 @@
     section.explorer = { state, views, start, pick, values };
     addEventListener("hashchange", linked);
     linked();
-    new IntersectionObserver((entries, observer) => {
-      if (!entries.some((entry) => entry.isIntersecting)) return;
-      observer.disconnect();
-      start();
-    }, { rootMargin: "900px" }).observe(section);
+    requestAnimationFrame(() => setTimeout(start)); // the first picture of the page comes first
   };
+
+  // What is drawn takes room: the target of a link is followed until the reader moves on.
+  let moved = false;
+  for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"]) {
+    addEventListener(kind, () => (moved = true), { passive: true });
+  }
+  addEventListener("hashchange", () => (moved = false));
+  new ResizeObserver(() => {
+    const target = document.getElementById(location.hash.slice(1));
+    if (!moved) target?.scrollIntoView({ behavior: "instant" });
+  }).observe(document.body);
 
   for (const section of document.querySelectorAll("[data-explorer]")) {
     explore(section).catch((error) => {
