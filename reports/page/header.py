@@ -100,20 +100,22 @@ def warnings(run: Run) -> list[str]:
     """What a reader must know before any number: that nobody compared what was measured with the
     model, that documents are few, or shorter than the model's sliding window.
     """
-    said = [UNCHECKED] if unchecked(run.attrs) else []
+    given = unchecked(run.attrs)
+    said = [UNCHECKED] if given else []
+    more = "Give more documents." if given else "Measure more with --documents."
     if left := run.attrs.get("selection"):
         labels = "; ".join(f"{dim} {', '.join(map(str, left[dim]))}" for dim in left)
         said.append(f"A part of a run: {labels}. Nothing here speaks of the whole model.")
     if run.documents == 1:
         said.append(
             "One document: no number has a standard error or an interval, and nothing here speaks"
-            " of other texts. Measure more with --documents."
+            f" of other texts. {more}"
         )
     elif run.documents < FEW:
         said.append(
             f"{run.documents} documents, fewer than {FEW}: intervals are wide (Student’s t with"
             f" {run.documents - 1} degrees of freedom), and how often they hold was not simulated"
-            " for so few. Measure more with --documents."
+            f" for so few. {more}"
         )
     model = run.attrs.get("model")
     window = model.get("sliding_window") if isinstance(model, Mapping) else None

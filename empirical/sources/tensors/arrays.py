@@ -119,7 +119,8 @@ def layer(alpha: Any, values: Any, where: str) -> Layer:
             f" {tuple(states.shape)}, expected (head, position), or (query, head, position), and"
             " (kv_head, position, dimension). Give them so."
         )
-    result = Layer(where=where, alpha=weights.reshape(-1, *weights.shape[-2:]), values=states)
+    rows = weights if weights.ndim == 3 else weights[None]
+    result = Layer(where=where, alpha=rows, values=states)
     sizes = result.sizes
     if not (weights.numel() and states.numel()) or sizes.heads % sizes.kv_heads:
         raise InputError(

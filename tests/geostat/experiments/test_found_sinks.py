@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from geostat.experiments.found_sinks import CASES, LISTED, position_0, summarise_sinks
+from geostat.experiments.found_sinks import CASES, LISTED, TOKENS, position_0, summarise_sinks
 
 DOCUMENTS, LAYERS, HEADS, POSITIONS = 3, 2, 2, 6
 SHAPE = (DOCUMENTS, LAYERS, HEADS)
@@ -111,6 +111,18 @@ def test_tokens_are_listed_with_what_they_stand_for():
 )
 def test_position_0_is_the_beginning_of_text_or_not_or_untold(model, documents):
     assert int(found(0, {"model": model})["first_is_bos"]) == documents
+
+
+def test_without_tokens_none_are_listed_and_all_else_is_told():
+    capture, sinks = planted(4)
+    data = summarise_sinks(capture.drop_vars("token_id"), sinks, ATTRS)
+    expected = summarise_sinks(capture, sinks, ATTRS)
+    assert int(data["first_is_bos"]) == -1
+    left_out = [name for name in expected if name not in data]
+    assert left_out == [record.name for record in TOKENS]
+    for name in data.data_vars:
+        if name != "first_is_bos":
+            xr.testing.assert_equal(data[name], expected[name])
 
 
 def test_position_0_is_not_known_where_it_is_not_seen():

@@ -400,6 +400,11 @@ def test_parity_is_what_the_store_keeps_and_absence_is_told():
     tree = run_tree()
     del tree.attrs["parity"]
     assert "keeps no parity check" in page_html(tree)
+    tree.attrs["parity"] = {"checked": False}  # of tensors from elsewhere
+    text = page_html(tree)
+    assert "keeps no parity check" not in text
+    assert text.count("Not parity-checked: weights and values were made by another program") == 2
+    assert parity(tree.attrs) == []
 
 
 @pytest.mark.usefixtures("one_figure")

@@ -59,6 +59,8 @@ def test_cases_and_tokens_are_those_of_the_dataset():
         ["n/a", "2", "1", "1", "1", "0", "0.12", "0.30"],
     ]
     assert sink_tables(run_with(None)) == []
+    untold = found().drop_dims("sink_token")
+    assert [table.name for table in sink_tables(run_with(untold))] == ["sinks"]
 
 
 @pytest.mark.parametrize(
