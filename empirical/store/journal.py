@@ -194,7 +194,7 @@ class Chunks:
                 yield from chunks_in(self.folder / key, settled)
             for index in within(self.documents, shard):
                 yield self._archive(index).read(name)
-        except (ValueError, FileNotFoundError, KeyError, zipfile.BadZipFile) as error:
+        except (FileNotFoundError, KeyError, zipfile.BadZipFile) as error:
             raise StoreError(f"{self.folder / key}: damaged ({error}). {MEASURE_AGAIN}") from error
 
     def _archive(self, index: int) -> zipfile.ZipFile:
