@@ -129,8 +129,7 @@ def test_a_process_killed_while_it_settles_ends_like_one_that_was_not(
 ) -> None:
     steps = {"replace": os.replace, "unlink": Path.unlink, "rmdir": Path.rmdir, "fsync": os.fsync}
     killed, at = True, 0
-    start = of(tmp_path / "start.zarr", MANY - 2)
-    add(start, range(MANY - 2, MANY - 1))
+    start = of(tmp_path / "start.zarr", MANY - 1)
     start.extend(MANY)
     add(start, range(MANY - 1, MANY))
     while killed:
@@ -253,7 +252,7 @@ def test_a_disk_that_is_full_while_it_settles_loses_nothing(
             under_way.settle()
     assert Store.open(under_way.path).read("capture").sizes["document"] == 5
     under_way.put({"norms": NORMS})
-    assert read_root(under_way.path)["manifest"]["rows"]["count"] == 5
+    assert not (under_way.path / "journal").exists()
 
 
 def test_settling_holds_one_chunk_at_a_time(tmp_path: Path) -> None:
@@ -271,9 +270,8 @@ def test_settling_holds_one_chunk_at_a_time(tmp_path: Path) -> None:
         made.append(row(str(index)), {"capture": {"big": values}})
     tracemalloc.start()
     made.settle()
-    peak = tracemalloc.get_traced_memory()[1]
+    assert tracemalloc.get_traced_memory()[1] < 5 * 4 * numbers
     tracemalloc.stop()
-    assert peak < 5 * 4 * numbers
 
 
 @pytest.mark.parametrize(
