@@ -118,41 +118,47 @@ def _of_shards(
     waiting: int,
 ) -> Iterator[Damage]:
     """Yield damage to the shards of one number: of every array, for the same documents."""
-    documents = within(range(len(settled)), shard)
-    totals = [hashlib.sha256() for _ in documents]
+    totals = {document: hashlib.sha256() for document in within(range(len(settled)), shard)}
     told: set[int] = set()
     for name, dims in arrays:
         file = path / shard_key(name, dims, shard)
-        unsound: list[int] = []
-        try:
-            with reading(file):
-                held = len(lengths(file))
-                for document, total, chunk in zip(
-                    documents, totals, chunks_in(file, len(documents)), strict=True
-                ):
-                    take_in(total, name, chunk)
-                    if not ends_in_checksum(chunk):
-                        unsound.append(document)
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            yield _of(file, MISSING, documents)
-        except ValueError:  # of its table
-            yield _of(file, CHANGED, documents)
-        else:
-            if unsound:
-                of = f"document {settled[unsound[0]]['name']!r} is not what was written"
-                yield _of(file, of, unsound)
-            elif held > len(documents) and not waiting:
-                yield _of(file, CHANGED, ())
+        unsound, why = _unsound(file, name, totals, more=waiting > 0)
+        if unsound:
+            yield _damage(file, why or _of(settled[unsound[0]]), unsound)
             told.update(unsound)
-            continue
-        told.update(documents)
-    for document, total in zip(documents, totals, strict=True):
+    for document, total in totals.items():
         if document not in told and total.hexdigest() != settled[document]["digest"]:
-            of = f"document {settled[document]['name']!r} is not what was written"
-            yield _of(path, of, [document])
+            yield _damage(path, _of(settled[document]), [document])
 
 
-def _of(file: Path, why: str, documents: Any) -> Damage:
+def _unsound(
+    file: Path, name: str, totals: Mapping[int, Any], *, more: bool
+) -> tuple[list[int], str]:
+    """Take the chunks of a shard into the digests of its documents; returns those whose chunk is
+    damaged, and why, where all of them are. `more` documents may be in it.
+    """
+    unsound = []
+    try:
+        with reading(file):
+            if len(lengths(file)) > len(totals) and not more:
+                return [*totals], CHANGED
+            chunks = chunks_in(file, len(totals))
+            for (document, total), chunk in zip(totals.items(), chunks, strict=True):
+                take_in(total, name, chunk)
+                if not ends_in_checksum(chunk):
+                    unsound.append(document)
+    except StoreError:
+        return [*totals], CHANGED
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return [*totals], MISSING
+    return unsound, ""
+
+
+def _of(row: Mapping[str, Any]) -> str:
+    return f"document {row['name']!r} is not what was written"
+
+
+def _damage(file: Path, why: str, documents: list[int]) -> Damage:
     return Damage(file=file, why=why, remedy=MEASURE_AGAIN, documents=tuple(documents))
 
 

@@ -43,7 +43,7 @@ ROW: Final = "row.json"
 _DIGEST: Final = 64
 """Bytes of the archive's comment, which comes last: sha256 of what stands before it."""
 
-REMEDY: Final = "Remove it and run the same capture again: it goes on with this document."
+REMEDY: Final = "Remove {folder} and run the same capture again: it measures what stood there anew."
 
 
 def document_digest(chunks: Iterable[tuple[str, bytes]]) -> str:
@@ -105,9 +105,9 @@ def row_of(file: Path) -> dict[str, Any]:
         with reading(file):
             data = file.read_bytes()
     except (FileNotFoundError, IsADirectoryError) as error:
-        raise StoreError(f"{file}: damaged, for it is missing. {REMEDY}") from error
+        raise _damaged(file, "it is missing") from error
     if hashlib.sha256(data[:-_DIGEST]).hexdigest().encode() != data[-_DIGEST:]:
-        raise StoreError(f"{file}: damaged, for it is not what was written. {REMEDY}")
+        raise _damaged(file, "it is not what was written")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return json.loads(archive.read(ROW))
 
@@ -122,16 +122,17 @@ def journal_rows(folder: Path, first: int) -> list[dict[str, Any]]:
     files, others = entries(folder, first)
     gone = _file(folder, first + len(files))
     if any(int(file.stem) > int(gone.stem) for file in others) and not gone.exists():
-        raise StoreError(
-            f"{gone}: damaged, for it is missing, and a later one is there. Run the same capture"
-            " again: it goes on with this document."
-        )
+        raise _damaged(gone, "it is missing, and a later one is there")
     return [row_of(file) for file in files]
 
 
+def _damaged(file: Path, why: str) -> StoreError:
+    return StoreError(f"{file}: damaged, for {why}. {REMEDY.format(folder=file.parent)}")
+
+
 def clear(folder: Path, first: int) -> None:
-    """Remove what counts no more: the files of documents before `first`, of those behind a gap, and
-    what was not written whole; where nothing is left, the folder too.
+    """Remove the files of documents before `first`, which are settled, and what was not written
+    whole; where nothing is left, the folder too.
     """
     for file in [*entries(folder, first)[1], *(folder / FOLDER).glob(f".*{DRAFT}")]:
         file.unlink()
@@ -194,7 +195,7 @@ class Chunks:
                 yield from chunks_in(self.folder / key, settled)
             for index in within(self.documents, shard):
                 yield self._archive(index).read(name)
-        except (ValueError, FileNotFoundError, KeyError, zipfile.BadZipFile) as error:
+        except (FileNotFoundError, KeyError, zipfile.BadZipFile) as error:
             raise StoreError(f"{self.folder / key}: damaged ({error}). {MEASURE_AGAIN}") from error
 
     def _archive(self, index: int) -> zipfile.ZipFile:

@@ -3,7 +3,7 @@ and a table of where each begins, so that one document is one range of bytes wit
 own.
 
 Source: Zarr v3, codec `sharding_indexed` with its table at the end; a test holds these bytes to
-those that zarr writes. Imports numpy, and google_crc32c for the checksums.
+those that zarr writes. Imports numpy, and google_crc32c for checksums.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from typing import Final
 import google_crc32c
 import numpy as np
 
+from empirical.errors import StoreError
+from empirical.store.manifest import MEASURE_AGAIN
+
 DOCUMENTS: Final = 64
 """Documents a shard: a file for each array then costs a document 1/64 of a file, and a shard of
 1,024 heads at 1,024 positions is 256 MB.
@@ -24,11 +27,11 @@ DOCUMENTS: Final = 64
 CHECKSUM_BYTES: Final = 4
 """CRC-32C, little-endian, at the end of every chunk and of the table."""
 
-_ENTRY: Final = np.dtype(("<u8", 2))
+_ENTRY: Final = np.dtype(("<i8", 2))
 """Where a chunk begins and how many bytes it has."""
 
-_ABSENT: Final = np.iinfo(np.uint64).max
-"""Stands twice in the entry of a document without a chunk."""
+_ABSENT: Final = -1
+"""Stands twice in the entry of a document without a chunk; zarr calls these bits 2⁶⁴ - 1."""
 
 _TABLE_BYTES: Final = DOCUMENTS * _ENTRY.itemsize + CHECKSUM_BYTES
 
@@ -83,7 +86,7 @@ def lengths(file: Path) -> list[int]:
     """Return the lengths of the chunks that a shard holds, from its table.
 
     Raises:
-        ValueError: if the table is damaged, or tells of other bytes than the file has.
+        StoreError: if the table is damaged, or tells of other bytes than the file has.
         OSError: if the file cannot be read.
     """
     with open(file, "rb") as opened:
@@ -91,14 +94,14 @@ def lengths(file: Path) -> list[int]:
         opened.seek(max(0, size - _TABLE_BYTES))
         data = opened.read()
     if len(data) < _TABLE_BYTES or not ends_in_checksum(data):
-        raise ValueError(f"{file}: the table at its end is damaged")
+        raise _damaged(file, "the table at its end is not what was written")
     table = np.frombuffer(data[:-CHECKSUM_BYTES], dtype=_ENTRY)
-    held = int(np.argmax(table[:, 0] == _ABSENT)) if (table == _ABSENT).any() else DOCUMENTS
-    starts = np.concatenate([[0], np.cumsum(table[:held, 1])])
-    if (table[held:] != _ABSENT).any() or (table[:held, 0] != starts[:-1]).any():
-        raise ValueError(f"{file}: the table at its end is not one of chunks in order")
-    if int(starts[-1]) + _TABLE_BYTES != size:
-        raise ValueError(f"{file}: has {size} bytes, its table tells of another number")
+    held = DOCUMENTS - int((table == _ABSENT).all(axis=1).sum())
+    stops = np.cumsum(table[:held, 1])
+    if (table[:held].sum(axis=1) != stops).any():
+        raise _damaged(file, "the table at its end is not of chunks in order")
+    if size != _TABLE_BYTES + (stops[-1] if held else 0):
+        raise _damaged(file, f"it has {size} bytes, and its table tells of another number")
     return [int(length) for length in table[:held, 1]]
 
 
@@ -106,12 +109,16 @@ def chunks_in(file: Path, count: int) -> Iterator[bytes]:
     """Yield the first `count` chunks of a shard, one at a time.
 
     Raises:
-        ValueError: if it holds fewer, or its table is damaged.
+        StoreError: if it holds fewer, or its table is damaged.
         OSError: if the file cannot be read.
     """
     held = lengths(file)
     if len(held) < count:
-        raise ValueError(f"{file}: holds {len(held)} documents, expected {count}")
+        raise _damaged(file, f"it holds {len(held)} documents, expected {count}")
     with open(file, "rb") as opened:
         for length in held[:count]:
             yield opened.read(length)
+
+
+def _damaged(file: Path, why: str) -> StoreError:
+    return StoreError(f"{file}: damaged, for {why}. {MEASURE_AGAIN}")

@@ -191,7 +191,7 @@ class StoredRun:
                     if group in captured:
                         dataset = dataset.isel(document=slice(0, len(self._manifest["documents"])))
                     return with_f_scores(dataset.load())
-        except InputError:
+        except (InputError, StoreError):
             raise
         except (ValueError, OSError, KeyError, RuntimeError) as error:
             remedy = MEASURE_AGAIN if group in captured else FIT_AGAIN.format(path=self.path)

@@ -31,11 +31,16 @@ def store(tmp_path: Path) -> Store:
     return small_store(tmp_path / "run.zarr")
 
 
+@pytest.mark.parametrize("where", ["run.zarr", "journal"])
 def test_a_full_disk_is_one_line_and_keeps_the_documents(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    def full(*args: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    flush = disk.flush
+
+    def full(path: Path) -> None:
+        if path.name == where:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        flush(path)
 
     monkeypatch.setattr(disk, "flush", full)
     with pytest.raises(InputError, match=r"no space left.*run the same again, without --fresh"):

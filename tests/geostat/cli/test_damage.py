@@ -28,7 +28,8 @@ PLACES = (
     ("capture/zarr.json", cut),
     ("capture/lag/c/0", Path.unlink),
     ("capture/tokens/zarr.json", flipped),
-    ("null/precision/c/1/0/0/0/0", emptied),
+    ("null/precision/c/0/0/0/0/0", emptied),
+    ("documents.jsonl", cut),
     ("norms/lam/c/0/0", Path.unlink),
     ("summary/zarr.json", flipped),
 )

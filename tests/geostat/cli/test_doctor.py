@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from support.damage import flipped
 from support.runs import small_run
 
 from empirical.errors import InputError, StoreError
+from empirical.store.shards import lengths
 from geostat.cli import doctor
 
 
@@ -34,12 +36,12 @@ def test_what_is_absent_is_said_with_the_way_to_get_it(monkeypatch: pytest.Monke
 def test_a_run_is_verified_chunk_by_chunk(tmp_path: Path):
     store = small_run(tmp_path / "run.zarr", documents=2)
     assert doctor.examine(tmp_path)["run"] == f"{store.path} is sound: 2 documents; no results yet"
-    chunk = next(
+    shard = next(
         file
-        for file in (store.path / "capture" / "recall" / "c" / "1").rglob("*")
+        for file in (store.path / "capture" / "recall" / "c" / "0").rglob("*")
         if file.is_file()
     )
-    chunk.write_bytes(chunk.read_bytes()[:-1] + b"\0")
+    flipped(shard, at=(lengths(shard)[0] + 5) / shard.stat().st_size)
     with pytest.raises(StoreError, match="'document 1' is not what was written"):
         doctor.examine(store.path)
     with pytest.raises(InputError, match="no such run"):

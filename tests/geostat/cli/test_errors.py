@@ -229,8 +229,9 @@ def test_a_damaged_chunk_is_one_line_even_as_the_process_ends(tmp_path: Path):
                 }
             },
         )
-    chunk = store.path / "capture" / "big" / "c" / "0" / "0"
-    chunk.write_bytes(chunk.read_bytes()[:-1] + b"!")
+    store.settle()
+    shard = store.path / "capture" / "big" / "c" / "0" / "0"
+    shard.write_bytes(shard.read_bytes()[:-1] + b"!")
     program = [
         sys.executable,
         "-c",
@@ -253,7 +254,7 @@ def test_a_damaged_store_is_exit_code_4(
     shutil.copytree(captured, store)
     chunk = next(
         file
-        for file in (store / "capture" / "cosine_mean" / "c" / "1").rglob("*")
+        for file in (store / "capture" / "cosine_mean" / "c" / "0").rglob("*")
         if file.is_file()
     )
     if command == "capture":

@@ -22,10 +22,11 @@ from empirical.errors import InputError as MeasurementError
 from empirical.errors import StoreError
 from empirical.sources import models
 from empirical.sources.windows import LEAST_LENGTH
-from empirical.store import disk, manifest
+from empirical.store import journal, manifest
 from empirical.store import store as module
 from empirical.store.integrity import check
 from empirical.store.lock import alone
+from empirical.store.rows import NO_ROWS
 from empirical.store.store import Store
 from geostat.errors import InputError
 from geostat.runs import measurement, pipeline, render, stages
@@ -203,14 +204,14 @@ def test_a_full_disk_keeps_the_documents_before_it(
     tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch
 ):
     whole = measurement.measure(asked, tmp_path / "whole")
-    flush = disk.flush
+    replace = journal.replace
 
-    def full(path: Path) -> None:
-        if "/c/1/" in path.as_posix():
+    def full(path: Path, content: bytes) -> None:
+        if path.name == "1.zip":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        flush(path)
+        replace(path, content)
 
-    monkeypatch.setattr(disk, "flush", full)
+    monkeypatch.setattr(journal, "replace", full)
     with pytest.raises(
         MeasurementError, match=r"no space left.*What was complete is kept.*run the same again"
     ):
@@ -354,8 +355,11 @@ def test_a_stage_that_writes_is_the_only_one_that_does(tmp_path: Path, stage):
 def test_a_run_without_a_complete_document_cannot_be_fitted(tmp_path: Path):
     made = small_run(tmp_path / "run.zarr", documents=1)
     attributes = manifest.read_root(made.path)
-    attributes["manifest"]["documents"] = []
+    attributes["manifest"]["rows"] = dict(NO_ROWS)
     manifest.save(made.path, attributes)
+    (made.path / "documents.jsonl").unlink()
+    for name, _ in manifest.by_document(made.path, attributes["manifest"]["layout"]):
+        shutil.rmtree(made.path / name / "c")
     with pytest.raises(InputError, match="holds no complete document"):
         pipeline.fit(Store.open(made.path))
 
