@@ -122,12 +122,12 @@ def add_pairs(chunk: Chunk, lags: Lags, sums: Sums) -> None:
         cosine.storage_offset() + 1,
     )
     some = chunk.kv_heads
-    sums.cosine[some, :longest] += by_lag.sum(dim=1, dtype=sums.cosine.dtype)
+    sums.cosine[some, :longest].add_(by_lag.sum(dim=1, dtype=sums.cosine.dtype))
     squares = torch.linalg.vector_norm(by_lag, dim=1, dtype=sums.square.dtype).square()
-    sums.square[some, :longest] += squares
-    sums.negative[some, :longest] += (by_lag < 0).sum(dim=1)
+    sums.square[some, :longest].add_(squares)
+    sums.negative[some, :longest].add_((by_lag < 0).sum(dim=1))
     block = lags.block[:, start : start + count]
-    sums.block[some, :, :longest] += torch.matmul(block, by_lag)
+    sums.block[some, :, :longest].add_(torch.matmul(block, by_lag))
     if lags.bins:
         _count(by_lag, lags, sums.table[some])
 
@@ -159,7 +159,7 @@ def pair_counts(norm: Tensor, lags: Lags) -> Tensor:
     """
     known = (norm > 0).flip(1).to(grids.wide(norm.device))
     if lags.first:
-        known[:, -1] = 0
+        known[:, -1].zero_()
     length = 2 * known.shape[1]
     later = torch.fft.rfft(known[:, None] * lags.block, n=length)
     product = torch.fft.rfft(known, n=length)[:, None] * later.conj()
@@ -172,7 +172,7 @@ def summaries(norm: Tensor, unit: Tensor, sums: Sums, lags: Lags) -> dict[str, T
     ends = torch.stack([unit[:, -1], unit[:, 0]], dim=-1)  # token 0, the last
     to_ends = torch.bmm(unit, ends).flip(1).clamp(-1, 1)
     to_sink = to_ends[..., 0].masked_fill(~(known & known[:, :1]), torch.nan)
-    to_sink[:, : lags.first] = torch.nan
+    to_sink[:, : lags.first].fill_(torch.nan)
     counts = pair_counts(norm, lags)
     pairs = counts.sum(dim=1)
     mean = sums.cosine / pairs
@@ -199,5 +199,5 @@ def _histogram(table: Tensor, pairs: Tensor, lags: Lags) -> Tensor:
     counts = counted.view(len(table), LANES, lags.bins, COSINE_BINS).sum(dim=1, dtype=torch.int32)
     every = lags.count - lags.first - torch.arange(lags.count, device=table.device)
     without = torch.matmul(every.clamp(min=0) - pairs, lags.of_bin)
-    counts[:, :, COSINE_BINS // 2] -= without.to(torch.int32)
+    counts[:, :, COSINE_BINS // 2].sub_(without.to(torch.int32))
     return counts

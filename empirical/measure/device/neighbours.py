@@ -27,7 +27,7 @@ class Neighbours:
         known = (norm > 0).repeat_interleave(self.group, dim=0)
         content = known.clone()
         if sink:
-            content[:, 0] = False
+            content[:, 0].fill_(False)
         last, every = tokens - 1, torch.arange(tokens, device=order.device)
         rank = torch.empty_like(order).scatter_(1, order, every.expand_as(order))
         # In reverse, as cosines are. What is no neighbour is never within, or never beyond.
