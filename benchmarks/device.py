@@ -1,25 +1,21 @@
 """What measuring a layer on a device costs beside the plain forward, at the size of a 7B model.
 
     .venv/bin/python -m benchmarks.device [--kv-heads 8] [--rounds 7] [--compile]
-    .venv/bin/python -m benchmarks.device --cpu
 
-Where CUDA is: a Llama of 32 layers × 32 heads of 128 dimensions, random weights in bfloat16, made in
-memory on the device, reads 1,025 tokens; the plain forward, the tap alone, and the tap with parts of
-the measurement take turns. Printed: medians by CUDA events, the ratio to the plain forward, and the
-share of the card's bandwidth that the counted bytes reach. Where there is none it says so, and
-prints what is counted alone: operations, launches, FLOP and bytes of one layer, by part, and the
-least time that an H100 would take for them. Bytes are those that each operation reads and writes as
-it stands, without what caches spare.
-
-With --cpu: torch on this machine's CPU beside the compiled loops, on one layer of the built-in
-model, and how far the numbers are apart.
+Where CUDA is: a Llama of 32 layers × 32 heads of 128 dimensions, random weights in bfloat16, made
+in memory on the device, reads 1,025 tokens; the plain forward, the tap alone, and the tap with
+parts of the measurement take turns. Printed: medians by CUDA events, the ratio to the plain
+forward, and the share of an H100's bandwidth that the counted bytes reach. Where there is none it
+says so, and prints what is counted alone: launches, FLOP and bytes of one layer, by part, and the
+least time that an H100 would take for them. Bytes are those that each operation reads and writes
+as it stands, without what caches spare. What runs on CUDA has not been run yet where this was
+written.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -34,10 +30,10 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaConfig, LlamaModel
 
+from empirical.capture.together import LAYERS as TOGETHER
 from empirical.capture.waiting import to_host
 from empirical.measure.device import layer as on_device
 from empirical.measure.device import nulls, queries
-from empirical.measure.layer import measure_layer
 from empirical.measure.queries import Row
 from empirical.tap.tap import TappedLayer, tap
 
@@ -49,6 +45,8 @@ it, FLOP a second.
 HALF, SINGLE = 989e12, 67e12
 ACHIEVED = 0.6
 """Share of the bfloat16 peak that a plain forward of this size is taken to reach."""
+LAUNCH = 4e-6
+"""Seconds that Python and torch take to launch one operation, roughly."""
 Part = Callable[[torch.Tensor, torch.Tensor], dict]
 
 
@@ -60,8 +58,8 @@ def rows_of(alpha: torch.Tensor) -> list[Row]:
 
 
 def parts(tokens: int, compile_it: bool) -> dict[str, Part]:
-    """What is measured of a layer from α, (head, token), and values, (kv_head, token, dimension)."""
-    geometry = partial(on_device.measure_layer, n=None, sink=True)
+    """What is measured of a layer, of α, (head, token), and values, (kv_head, token, dimension)."""
+    geometry: Any = partial(on_device.measure_layer, n=None, sink=True)
     if compile_it:
         geometry = torch.compile(geometry)
     every = np.arange(1, tokens + 1)
@@ -88,19 +86,26 @@ class Cost:
     bytes: int = 0
 
     @property
-    def seconds(self) -> float:
-        """Least time on an H100: bytes at its bandwidth, products in float32."""
+    def least(self) -> float:
+        """Least seconds on an H100: bytes at its bandwidth, products in float32."""
         return max(self.bytes / BANDWIDTH, self.flop / SINGLE)
+
+    @property
+    def launching(self) -> float:
+        """Seconds in which Python launches what is asked."""
+        return self.launches * LAUNCH
 
 
 class Counter(TorchDispatchMode):
-    """Counts operations that do work, and the bytes that each reads and writes; a view does none."""
+    """Counts operations that do work, and the bytes each reads and writes; a view does none."""
 
     def __init__(self) -> None:
         super().__init__()
         self.launches = self.bytes = 0
 
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None):
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         out = function(*args, **(kwargs or {}))
         given = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
         made = [one for one in tree_leaves(out) if isinstance(one, torch.Tensor)]
@@ -118,15 +123,18 @@ def held(tensor: torch.Tensor) -> int:
 
 
 def counted(part: Part, kv_heads: int, tokens: int) -> Cost:
-    """Count a part of one layer on tensors without numbers, so at full size on any machine."""
-    alpha = torch.empty(HEADS, tokens, device="meta")
-    values = torch.empty(kv_heads, tokens, DIMENSION, device="meta")
+    """Count a part of one layer, measured together with others, on tensors without numbers, so at
+    full size on any machine.
+    """
+    alpha = torch.empty(TOGETHER * HEADS, tokens, device="meta")
+    values = torch.empty(TOGETHER * kv_heads, tokens, DIMENSION, device="meta")
     part(alpha, values)  # grids and bins are laid out once
     with Counter() as counter:
         part(alpha, values)
     with FlopCounterMode(display=False) as flop:
         part(alpha, values)
-    return Cost(counter.launches, flop.get_total_flops(), counter.bytes)
+    asked = (counter.launches, flop.get_total_flops(), counter.bytes)
+    return Cost(*(round(one / TOGETHER) for one in asked))
 
 
 def config(kv_heads: int, tokens: int) -> LlamaConfig:
@@ -156,7 +164,8 @@ def made(kv_heads: int, tokens: int, device: str) -> LlamaModel:
 def forward_flop(kv_heads: int, tokens: int) -> int:
     """FLOP of the plain forward: two a weight and token, and attention's two products."""
     weights = sum(
-        one.numel() for name, one in made(kv_heads, tokens, "meta").named_parameters()
+        one.numel()
+        for name, one in made(kv_heads, tokens, "meta").named_parameters()
         if "embed" not in name
     )
     return 2 * weights * tokens + LAYERS * 4 * HEADS * DIMENSION * tokens**2 // 2
@@ -171,17 +180,18 @@ def table(costs: dict[str, Cost], flop: int) -> None:
     )
     print(
         f"{'a layer':<24}{'launches':>9}{'GFLOP':>9}{'MB':>9}{'of forward':>12}{'µs, H100':>10}"
-        f"{'ratio':>7}"
+        f"{'ratio':>7}{'launched':>10}"
     )
     for name, cost in costs.items():
-        share, ratio = LAYERS * cost.flop / flop, 1 + LAYERS * cost.seconds / plain
+        share, ratio = LAYERS * cost.flop / flop, 1 + LAYERS * cost.least / plain
+        launched = 1 + LAYERS * max(cost.least, cost.launching) / plain
         print(
             f"{name:<24}{cost.launches:9d}{cost.flop / 1e9:9.2f}{cost.bytes / 1e6:9.0f}"
-            f"{share:12.2%}{1e6 * cost.seconds:10.0f}{ratio:7.2f}"
+            f"{share:12.2%}{1e6 * cost.least:10.0f}{ratio:7.2f}{launched:10.2f}"
         )
     print(
-        "ratio: (forward + 32 layers of the part) / forward, if bytes went at 3.35 TB/s and nothing"
-        " waited for a launch"
+        f"ratio: (forward + {LAYERS} layers of the part) / forward, bytes at 3.35 TB/s; launched:"
+        f" the same if each launch took {1e6 * LAUNCH:.0f} µs and hid nothing of the forward"
     )
 
 
@@ -198,11 +208,19 @@ def on_cuda(kv_heads: int, tokens: int, rounds: int, compile_it: bool) -> None:
 
     def tapped(part: Part | None) -> None:
         kept: list[torch.Tensor] = []
+        alpha: list[torch.Tensor] = []
+        values: list[torch.Tensor] = []
 
         def on_layer(layer: TappedLayer) -> None:
-            if part is not None:
-                found = part(layer.alpha[0, -1], layer.values[0]).values()
+            if part is None:
+                return
+            alpha.append(layer.alpha[0, -1])
+            values.append(layer.values[0])
+            if len(alpha) == TOGETHER:
+                found = part(torch.cat(alpha), torch.cat(values)).values()
                 kept.extend(one for one in found if isinstance(one, torch.Tensor))
+                alpha.clear()
+                values.clear()
 
         tap(model, ids, on_layer)
         if kept:
@@ -233,62 +251,13 @@ def on_cuda(kv_heads: int, tokens: int, rounds: int, compile_it: bool) -> None:
         print(line)
 
 
-def on_cpu(tokens: int) -> None:
-    """Time and compare both executions on one layer of the built-in model."""
-    from empirical.sources import builtin_texts, models
-    from empirical.sources import windows as corpus
-
-    model = models.find(None).load()
-    windows = corpus.windows(builtin_texts.topics(), model.tokenizer, length=tokens, count=1)
-    kept: list[tuple[torch.Tensor, torch.Tensor]] = []
-    ids = torch.as_tensor(windows.token_ids.astype(np.int64))
-    tap(model.model, ids, lambda layer: kept.append((layer.alpha[0, -1], layer.values[0])))
-    middle = kept[len(kept) // 2]
-    taken: dict[str, list[float]] = {"loops": [], "torch": []}
-    for turn in range(8):
-        for name in ("loops", "torch") if turn % 2 else ("torch", "loops"):
-            measure: Any = measure_layer if name == "loops" else on_device.measure_layer
-            started = time.perf_counter()
-            measure(*middle, None, sink=True)
-            if turn:  # the first compiles
-                taken[name].append(time.perf_counter() - started)
-    loops, other = (statistics.median(taken[name]) for name in ("loops", "torch"))
-    print(
-        f"one layer of {model.heads} heads, {tokens} tokens, default N, {torch.get_num_threads()}"
-        f" threads: loops {1e3 * loops:.1f} ms, torch {1e3 * other:.1f} ms, ratio"
-        f" {other / loops:.1f}"
-    )
-    apart: dict[str, float] = {}
-    cells = differ = 0
-    for alpha, values in kept:
-        one = measure_layer(alpha, values, None, sink=True)
-        two = {
-            name: array.numpy()
-            for name, array in on_device.measure_layer(alpha, values, None, sink=True).items()
-        }
-        for name, array in one.items():
-            gap = np.abs(two[name].astype(float) - array) / (1 + np.abs(array))
-            apart[name] = max(apart.get(name, 0.0), float(np.nanmax(gap, initial=0)))
-        both = [(two[name] != one[name]) & ~np.isnan(one[name]) for name in ("precision", "recall")]
-        cells, differ = cells + sum(map(np.size, both)), differ + sum(map(np.sum, both))
-    print(f"of {cells} P and R of all layers {differ} differ, by at most", end=" ")
-    print(f"{max(apart['precision'], apart['recall']):.2g}; others (|Δ|/(1 + |x|)) by at most:")
-    for name, gap in sorted(apart.items(), key=lambda one: -one[1]):
-        if name not in {"precision", "recall"}:
-            print(f"    {name:<34}{gap:.1e}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kv-heads", type=int, default=8)
     parser.add_argument("--tokens", type=int, default=TOKENS)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--compile", action="store_true", help="torch.compile the geometry")
-    parser.add_argument("--cpu", action="store_true", help="torch beside the loops, on this CPU")
     given = parser.parse_args()
-    if given.cpu:
-        on_cpu(given.tokens)
-        return
     print(
         f"{LAYERS} layers × {HEADS} heads ({given.kv_heads} value heads) × {DIMENSION} dimensions,"
         f" {given.tokens} tokens, bfloat16"

@@ -79,7 +79,7 @@ def balls(selected: Selected, grid: Grid, convention: Convention, budget: int) -
     Sizes are taken in chunks whose distances fill `budget` bytes at most.
     """
     y, s = selected.y, selected.s
-    squares = y.square().sum(dim=-1)
+    squares = torch.linalg.vector_norm(y, dim=-1, dtype=s.dtype).square().to(y.dtype)
     columns = torch.arange(grid.tokens, device=y.device)
     strict = convention is Convention.FOLLOWUP
     step = max(budget // (len(y) * grid.tokens * DISTANCE), 1)

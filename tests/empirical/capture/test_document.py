@@ -79,6 +79,19 @@ def test_equal_runs_on_the_device_are_equal_bit_for_bit(tmp_path: Path) -> None:
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
+@pytest.mark.parametrize("together", [1, 3])
+def test_layers_measured_together_have_the_numbers_of_each_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    observers = [*EVERY, Baselines()]
+    asked = {"observers": observers, "measure": "device", "documents": 1, **FOUR}
+    one = small_run(tmp_path / "one", **asked)
+    monkeypatch.setattr(document, "LAYERS", together)
+    other = small_run(tmp_path / "other", **asked)
+    for group in ("capture", "null", "queries", "sinks"):
+        xr.testing.assert_allclose(one.read(group), other.read(group), rtol=1e-5, atol=1e-6)
+
+
 def test_a_run_is_not_gone_on_with_elsewhere(tmp_path: Path) -> None:
     small_run(tmp_path / "run", documents=1, measure="auto")
     assert small_run(tmp_path / "run", documents=2, measure="cpu").attributes["measure"] == "cpu"
@@ -100,27 +113,34 @@ def test_where_a_model_is_measured_is_told_by_where_it_lives() -> None:
 def test_a_document_is_waited_for_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
-    asked, copies = Operations(), []
+    asked, copies, measuring = Operations(), [], Operations()
 
     def attend(*args, **keywords):
-        with asked:  # the layer's own attention, its rows of weights, and every observer
+        with asked:  # the layer's own attention and its rows of weights
             return _attend(*args, **keywords)
+
+    def measure(self) -> None:
+        with measuring:
+            _measure(self)
 
     def copied(data: torch.Tensor) -> torch.Tensor:
         copies.append(data.numel())
         return _copied(data)
 
     _attend, _copied = tap_module._attend, waiting._copied
+    _measure = document.Document._measure_gathered
     observers = [*EVERY, Baselines()]
     small_run(tmp_path / "laid out", family=family, observers=observers, measure="device", **FOUR)
     exact = Parity(weights=0.0, log_weights=0.0, hidden=0.0, invisible=0.0, layer=0)
     monkeypatch.setattr(module, "parity", lambda *_, **__: exact)  # once a run, it may wait
     monkeypatch.setattr(tap_module, "_attend", attend)
+    monkeypatch.setattr(document.Document, "_measure_gathered", measure)
     monkeypatch.setattr(waiting, "_copied", copied)
     small_run(tmp_path / "run", family=family, observers=observers, measure="device", **FOUR)
     assert len(copies) == 3  # documents
-    assert len(asked.names) > 1000
-    assert asked.waiting == []
+    assert len(asked.names) > 300
+    assert len(measuring.names) > 1000
+    assert asked.waiting == measuring.waiting == []
 
 
 def test_what_a_query_sees_is_read_once_for_each_kind_of_mask() -> None:

@@ -67,14 +67,17 @@ def layers(draw: st.DrawFn, *, most: int = 40) -> Layer:
     grouped queries, sinks out of sight, equal contributions, zero vectors, zero and equal weights.
     """
     generator = np.random.default_rng(draw(st.integers(0, 10**6)))
-    kv_heads, group, tokens = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(
-        st.one_of(st.just(2), st.integers(1, most))
+    kv_heads, group, tokens = (
+        draw(st.integers(1, 3)),
+        draw(st.integers(1, 3)),
+        draw(st.one_of(st.just(2), st.integers(1, most))),
     )
     dimension = draw(st.integers(2, 16))
     alpha = np.exp(2 * generator.normal(size=(kv_heads * group, tokens)))
     values = generator.normal(size=(kv_heads, tokens, dimension)) + 0.3
-    same, none = draw(st.lists(st.integers(0, tokens - 1), max_size=4)), draw(
-        st.lists(st.integers(0, tokens - 1), max_size=3)
+    same, none = (
+        draw(st.lists(st.integers(0, tokens - 1), max_size=4)),
+        draw(st.lists(st.integers(0, tokens - 1), max_size=3)),
     )
     for one in same[1:]:
         alpha[:, one], values[:, one] = alpha[:, same[0]], values[:, same[0]]
@@ -256,7 +259,7 @@ def test_means_over_queries_are_those_of_the_reference(window: int | None, conve
 def test_baselines_of_several_queries_are_means_of_each_at_the_draws_of_the_seed() -> None:
     rows, values = some_rows(None, 30, 45, 59)
     sizes = [1, 2, 5, 31, 59]
-    found = queries.null_layer(rows, values, sizes, seed=(1, 2))
+    found = queries.null_layer(rows, values, sizes, seeds=[(1, 2)])
     source = nulls.generator((1, 2), values.device)
     drawn = nulls.random_directions(values, source)
     each = []

@@ -66,7 +66,7 @@ def test_no_operation_reads_a_number_or_copies_to_another_device(measure: Measur
 def test_draws_do_not_wait_either() -> None:
     alpha, values = some()
     with Operations() as asked:
-        nulls.measure_layer(alpha, values, [1, 2, 5], seed=(1, 2))
+        nulls.measure_layer(alpha, values, [1, 2, 5], seeds=[(1, 2)])
     assert asked.waiting == []
 
 

@@ -39,7 +39,7 @@ def test_directions_keep_norms_and_are_uniform() -> None:
 def test_one_seed_gives_one_result_and_another_gives_another() -> None:
     alpha, values = some()
     one, same, other = (
-        nulls.measure_layer(alpha, values, None, seed=seed) for seed in ((1, 2), (1, 2), (1, 3))
+        nulls.measure_layer(alpha, values, None, seeds=[seed]) for seed in ((1, 2), (1, 2), (1, 3))
     )
     for name in one:
         torch.testing.assert_close(one[name], same[name], rtol=0, atol=0, equal_nan=True)
@@ -51,11 +51,14 @@ def test_mean_precision_is_that_of_the_reference_within_its_error() -> None:
     found, expected = (
         np.stack(
             [
-                np.asarray(measure(alpha, values, [3, 10], seed=(seed,))["precision"]).mean(axis=0)
-                for seed in range(150)
+                np.asarray(measure(alpha, values, [3, 10], **seed(lot))["precision"]).mean(axis=0)
+                for lot in range(150)
             ]
         )
-        for measure in (nulls.measure_layer, reference.measure_layer)
+        for measure, seed in (
+            (nulls.measure_layer, lambda lot: {"seeds": [(lot,)]}),
+            (reference.measure_layer, lambda lot: {"seed": (lot,)}),
+        )
     )
     error = np.hypot(found.std(axis=0), expected.std(axis=0)) / np.sqrt(150)
     assert (np.abs(found.mean(axis=0) - expected.mean(axis=0)) < 4 * error).all()
