@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -21,6 +22,11 @@ from torch import Tensor
 from empirical.measure.cosine_kernels import COSINE_BINS
 from empirical.measure.device import grids
 from empirical.measure.device.grids import LANES, Lags
+
+STEPS: Final = 4
+"""Parts into which the rows of a triangle of pairs are cut: as each is as wide as its first row, a
+quarter more than the pairs is read, and not twice as much.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,18 +128,23 @@ def add_pairs(chunk: Chunk, lags: Lags, sums: Sums) -> None:
         cosine.storage_offset() + 1,
     )
     some = chunk.kv_heads
-    sums.cosine[some, :longest].add_(by_lag.sum(dim=1, dtype=sums.cosine.dtype))
-    squares = torch.linalg.vector_norm(by_lag, dim=1, dtype=sums.square.dtype).square()
-    sums.square[some, :longest].add_(squares)
-    sums.negative[some, :longest].add_((by_lag < 0).sum(dim=1))
-    block = lags.block[:, start : start + count]
-    sums.block[some, :, :longest].add_(torch.matmul(block, by_lag))
-    if lags.bins:
-        _count(by_lag, lags, sums.table[some])
+    step = -(-count // STEPS)
+    for top in range(0, count, step):
+        # What stands behind the last pair of the first of these rows is no pair of any.
+        part = by_lag[:, top : top + step, : longest - top]
+        lag = slice(0, part.shape[2])
+        block = lags.block[:, start + top : start + top + part.shape[1]]
+        squares = torch.linalg.vector_norm(part, dim=1, dtype=sums.square.dtype).square()
+        sums.cosine[some, lag].add_(part.sum(dim=1, dtype=sums.cosine.dtype))
+        sums.square[some, lag].add_(squares)
+        sums.negative[some, lag].add_((part < 0).sum(dim=1))
+        sums.block[some, :, lag].add_(torch.matmul(block, part))
+        if lags.bins and part.shape[2]:
+            _count(part, lags, sums.table[some])
 
 
 def _count(by_lag: Tensor, lags: Lags, table: Tensor) -> None:
-    """Count a chunk's cosines in the histogram."""
+    """Count some rows' cosines in the histogram."""
     _, rows, longest = by_lag.shape
     half = COSINE_BINS // 2
     row = torch.arange(rows, device=table.device)[:, None]

@@ -21,10 +21,10 @@ from empirical.measure.cosine_kernels import COSINE_BINS
 from empirical.measure.layer import lag_bins, position_blocks
 from empirical.measure.sizes import Sizes
 
-BYTES: Final = 1 << 29
-"""Temporary memory of one layer's measurement, 512 MiB: heads, sizes N and tokens are taken in
-chunks whose cosines and distances keep below it. Beside them stand the layer's own tensors and what
-is measured of it, a few times over.
+BYTES: Final = 1 << 30
+"""Temporary memory of a measurement, 1 GiB: heads, sizes N and tokens are taken in
+chunks whose cosines and distances keep below it. Beside them stand the layers' own tensors and
+what is measured of them, a few times over.
 """
 
 LANES: Final = 8
