@@ -84,12 +84,13 @@ def test_what_would_wait_is_seen() -> None:
 def test_temporary_memory_stays_in_its_budget(sizes: np.ndarray | None) -> None:
     alpha, values = some(300)
     peaks = {}
-    for budget in (grids.BYTES, 1 << 20):
+    for budget in (grids.BYTES, 1 << 20, 1 << 17):  # all, some heads, some N of one head
         with Living() as memory:
             found = layer.measure_layer(alpha, values, sizes, sink=True, budget=budget)
         peaks[budget] = memory.most
     own = sum(one.nbytes for one in (alpha, values, *found.values()))
     assert peaks[1 << 20] < (1 << 20) + 3 * own
+    assert peaks[1 << 17] < (1 << 17) + 4 * own
     assert peaks[grids.BYTES] > 3 * peaks[1 << 20]  # what all at once would take
 
 

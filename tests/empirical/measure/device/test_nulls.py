@@ -46,6 +46,19 @@ def test_one_seed_gives_one_result_and_another_gives_another() -> None:
     assert not torch.equal(one["r_max"], other["r_max"])
 
 
+def test_each_layer_has_draws_of_its_own_seed_and_each_head_an_order_of_its_own() -> None:
+    alpha, values = some()
+    alpha = alpha[:1].expand(4, -1).contiguous()
+    both = nulls.measure_layer(alpha, values, None, seeds=[(1,), (2,)])
+    for layer in (0, 1):
+        heads, kv_head = slice(2 * layer, 2 * layer + 2), slice(layer, layer + 1)
+        alone = nulls.measure_layer(alpha[heads], values[kv_head], None, seeds=[(layer + 1,)])
+        for name in both:
+            torch.testing.assert_close(both[name][heads], alone[name], equal_nan=True)
+    orders = both["r_max"][:, 0]
+    assert not any(torch.equal(orders[0], orders[head]) for head in (1, 2, 3))
+
+
 def test_mean_precision_is_that_of_the_reference_within_its_error() -> None:
     alpha, values = some()
     found, expected = (
