@@ -16,6 +16,7 @@ COUNTED = {"precision", "recall", "f_outer", "f_inner", "precision_sd", "recall_
 IDS = [row.numpy() for row in tokens(2, LENGTH)]
 
 
+@pytest.mark.slow
 def test_a_whole_run_is_measured_fitted_confronted_and_reported(tmp_path: Path):
     asked = {"length": LENGTH, "n": "1,2,5-7,20", "queries": "last:2", "measure": "device"}
     run = gs.capture(tiny("llama"), documents=IDS, out=tmp_path / "run", **asked)
@@ -28,7 +29,9 @@ def test_a_whole_run_is_measured_fitted_confronted_and_reported(tmp_path: Path):
     assert np.isfinite(run["measured_envelope"]["precision_lower"].values).any()
 
 
-@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    "kind", [torch.bfloat16, pytest.param(torch.float16, marks=pytest.mark.slow)]
+)
 def test_models_in_half_precision_have_the_numbers_of_the_loops(tmp_path: Path, kind: torch.dtype):
     model = tiny("llama", scale=2.0).to(kind)
     asked = {"length": LENGTH, "queries": "last:2", "null": False}
