@@ -19,6 +19,7 @@ import torch
 
 from empirical.capture.layer_view import LayerView, finite_rows, refuse_non_finite, refuse_unless
 from empirical.capture.observers import Buffers, Observer
+from empirical.capture.together import LAYERS, alike, together
 from empirical.capture.waiting import Waiting
 from empirical.store.layout import GroupPlan
 
@@ -42,6 +43,7 @@ class Document:
         self.name, self.observers, self.beside = name, observers, beside
         self.buffers = Buffers(plans)
         self.waiting: Waiting[tuple[str, int, str]] = Waiting()
+        self.gathered: list[LayerView] = []
         self.pending: deque[Future[None]] = deque()
 
     def observe(self, view: LayerView) -> None:
@@ -56,17 +58,15 @@ class Document:
             return
         for what, rows in finite_rows(view).items():
             self.waiting.add((CHECK, view.layer, what), rows)
-        there = [one for one in self.observers if getattr(one, "on_device", False)]
-        others = [one for one in self.observers if one not in there]
+        if self.gathered and not alike(self.gathered[0], view):
+            self._measure_gathered()
+        self.gathered.append(view)
+        if len(self.gathered) == LAYERS:
+            self._measure_gathered()
+        others = [one for one in self.observers if not hasattr(one, "on_device")]
         if others:
             copied = self.beside.submit(self._measure_beside, view, others, _now(view))
             self.pending.append(copied)
-        for observer in there:
-            for name, measured in observer(view).items():
-                if isinstance(measured, np.ndarray):
-                    self.buffers.put(observer.group, view.layer, {name: measured})
-                else:
-                    self.waiting.add((observer.group, view.layer, name), measured)
         while len(self.pending) > AHEAD:
             self.pending.popleft().result()
 
@@ -76,6 +76,7 @@ class Document:
         Raises:
             InputError: if a captured row holds NaN or infinity.
         """
+        self._measure_gathered()
         while self.pending:
             self.pending.popleft().result()
         arrays = self.waiting.fetch()
@@ -86,6 +87,22 @@ class Document:
             if group != CHECK:
                 self.buffers.put(group, layer, {name: array})
         return self.buffers
+
+    def _measure_gathered(self) -> None:
+        """Have the layers that are gathered measured where they live."""
+        if not self.gathered:
+            return
+        layers = together(self.gathered)
+        for observer in self.observers:
+            if not hasattr(observer, "on_device"):
+                continue
+            for view, measured in zip(layers.views, observer.on_device(layers), strict=True):
+                for name, one in measured.items():
+                    if isinstance(one, np.ndarray):
+                        self.buffers.put(observer.group, view.layer, {name: one})
+                    else:
+                        self.waiting.add((observer.group, view.layer, name), one)
+        self.gathered = []
 
     def _measure_beside(
         self, view: LayerView, observers: Sequence[Observer], ready: torch.cuda.Event | None

@@ -15,13 +15,12 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from empirical.capture import on_device
 from empirical.capture.layer_view import LayerView, RunShape
+from empirical.capture.together import Together
 from empirical.capture.waiting import Later
 from empirical.errors import InputError
 from empirical.measure import nulls, queries
-from empirical.measure.device import layer as device_layer
-from empirical.measure.device import nulls as device_nulls
-from empirical.measure.device import queries as device_queries
 from empirical.measure.layer import (
     COMPONENTS,
     cosine_bins,
@@ -43,9 +42,9 @@ class Observer(Protocol):
     """A measurement of one layer: the group it fills, how that is laid out, and the function
     itself.
 
-    One with `on_device = True` is given layers that are measured where they live as they are there
-    (`LayerView.on_device`), and gives tensors of that device, which it must not wait for. All
-    others get the tensors on the CPU.
+    One that can measure layers where they live has a method `on_device` besides: from several of
+    them (`Together`) to the arrays of each, of which tensors and `Later` wait there until the
+    document is whole. It must not wait for the device. All others get tensors on the CPU.
     """
 
     @property
@@ -55,10 +54,9 @@ class Observer(Protocol):
     def plan(self, shape: RunShape) -> GroupPlan:
         """Variables, coordinates and sizes of the group."""
 
-    def __call__(self, view: LayerView) -> Mapping[str, Any]:
-        """Named arrays, of a layer on its device tensors or `Later`, each with its variable's
-        dimensions after `layer`; `position` may be shorter (the visible suffix), `lag` too (the
-        first).
+    def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
+        """Named arrays, each with its variable's dimensions after `layer`; `position` may be
+        shorter (the visible suffix), `lag` too (the first).
         """
 
 
@@ -120,7 +118,6 @@ class Geometry:
 
     named: Sequence[tuple[int, int]] = ()
     group: ClassVar[str] = "capture"
-    on_device: ClassVar[bool] = True
 
     def plan(self, shape: RunShape) -> GroupPlan:
         """Lay out /capture."""
@@ -161,11 +158,10 @@ class Geometry:
             attributes=attributes,
         )
 
-    def __call__(self, view: LayerView) -> Mapping[str, Any]:
+    def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
         """Measure one layer of one document."""
         shape = view.shape
-        measure: Any = device_layer.measure_layer if view.on_device else measure_layer
-        measured = measure(
+        measured = measure_layer(
             view.alpha,
             view.values,
             shape.n,
@@ -173,20 +169,27 @@ class Geometry:
             convention=shape.convention,
             positions=shape.positions,
         )
-        return measured | ({"principal_components": self._components(view)} if self.named else {})
+        if not self.named:
+            return measured
+        components = self._components(view)
+        return measured | {"principal_components": components.finish(*components.tensors)}
 
-    def _components(self, view: LayerView) -> np.ndarray | Later:
-        """Principal components of the named heads of this layer, made on the CPU; NaN for those of
-        other layers.
-        """
+    def on_device(self, layers: Together) -> list[dict[str, Any]]:
+        """Measure layers on the device; principal components on the CPU, when all is there."""
+        measured = on_device.geometry(layers)
+        if self.named:
+            for one, view in zip(measured, layers.views, strict=True):
+                one["principal_components"] = self._components(view)
+        return measured
+
+    def _components(self, view: LayerView) -> Later:
+        """Principal components of the named heads of this layer; NaN for those of other layers."""
         shape = view.shape
         here = [(at, head) for at, (layer, head) in enumerate(self.named) if layer == view.layer]
         group = shape.heads // shape.kv_heads
-        rows = [
-            tensor for _, head in here for tensor in (view.alpha[head], view.values[head // group])
-        ]
+        rows = [one for _, head in here for one in (view.alpha[head], view.values[head // group])]
         finish = partial(self._laid, [at for at, _ in here], shape.positions, view.first)
-        return Later(tuple(rows), finish) if view.on_device else finish(*rows)
+        return Later(tuple(rows), finish)
 
     def _laid(self, places: Sequence[int], positions: int, first: int, *rows: Any) -> np.ndarray:
         """Lay out the components of some heads, each given by its weights and its values."""
@@ -203,7 +206,6 @@ class Baselines:
     """
 
     group: ClassVar[str] = "null"
-    on_device: ClassVar[bool] = True
 
     def plan(self, shape: RunShape) -> GroupPlan:
         """Lay out /null."""
@@ -212,16 +214,22 @@ class Baselines:
             variables=NULL, coordinates=axes, attributes={"convention": shape.convention.value}
         )
 
-    def __call__(self, view: LayerView) -> Mapping[str, Any]:
+    def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
         """Draw both baselines for one layer of one document; the seed depends on run, window and
         layer only.
         """
-        one: Any = device_nulls if view.on_device else nulls
-        several: Any = device_queries if view.on_device else queries
-        how = {"seed": view.seed, "convention": view.shape.convention}
+        n, convention = view.shape.n, view.shape.convention
         if len(view.rows) > 1:
-            return several.null_layer(view.rows, view.every, view.shape.n, **how)
-        return one.measure_layer(view.alpha, view.values, view.shape.n, **how)
+            return queries.null_layer(
+                view.rows, view.every, n, seed=view.seed, convention=convention
+            )
+        return nulls.measure_layer(
+            view.alpha, view.values, n, seed=view.seed, convention=convention
+        )
+
+    def on_device(self, layers: Together) -> list[dict[str, Any]]:
+        """Draw both baselines on the device, of each layer by its seed."""
+        return on_device.baselines(layers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +239,6 @@ class QueryMeans:
     """
 
     group: ClassVar[str] = "queries"
-    on_device: ClassVar[bool] = True
 
     def plan(self, shape: RunShape) -> GroupPlan:
         """Lay out /queries."""
@@ -240,13 +247,16 @@ class QueryMeans:
             variables=QUERIES, coordinates=axes, attributes={"convention": shape.convention.value}
         )
 
-    def __call__(self, view: LayerView) -> Mapping[str, Any]:
+    def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
         """Average one layer of one document."""
         positions = {"query_position": np.array([row.position for row in view.rows], np.int32)}
-        several: Any = device_queries if view.on_device else queries
-        return positions | several.measure_layer(
+        return positions | queries.measure_layer(
             view.rows, view.every, view.shape.n, convention=view.shape.convention
         )
+
+    def on_device(self, layers: Together) -> list[dict[str, Any]]:
+        """Average layers on the device."""
+        return on_device.query_means(layers)
 
 
 @dataclass(frozen=True, slots=True)

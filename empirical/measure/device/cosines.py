@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -21,6 +22,11 @@ from torch import Tensor
 from empirical.measure.cosine_kernels import COSINE_BINS
 from empirical.measure.device import grids
 from empirical.measure.device.grids import LANES, Lags
+
+STEPS: Final = 4
+"""Parts into which the rows of a triangle of pairs are cut: as each is as wide as its first row, a
+quarter more than the pairs is read, and not twice as much.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,18 +128,23 @@ def add_pairs(chunk: Chunk, lags: Lags, sums: Sums) -> None:
         cosine.storage_offset() + 1,
     )
     some = chunk.kv_heads
-    sums.cosine[some, :longest] += by_lag.sum(dim=1, dtype=sums.cosine.dtype)
-    squares = torch.linalg.vector_norm(by_lag, dim=1, dtype=sums.square.dtype).square()
-    sums.square[some, :longest] += squares
-    sums.negative[some, :longest] += (by_lag < 0).sum(dim=1)
-    block = lags.block[:, start : start + count]
-    sums.block[some, :, :longest] += torch.matmul(block, by_lag)
-    if lags.bins:
-        _count(by_lag, lags, sums.table[some])
+    step = -(-count // STEPS)
+    for top in range(0, count, step):
+        # What stands behind the last pair of the first of these rows is no pair of any.
+        part = by_lag[:, top : top + step, : longest - top]
+        lag = slice(0, part.shape[2])
+        block = lags.block[:, start + top : start + top + part.shape[1]]
+        squares = torch.linalg.vector_norm(part, dim=1, dtype=sums.square.dtype).square()
+        sums.cosine[some, lag].add_(part.sum(dim=1, dtype=sums.cosine.dtype))
+        sums.square[some, lag].add_(squares)
+        sums.negative[some, lag].add_((part < 0).sum(dim=1))
+        sums.block[some, :, lag].add_(torch.matmul(block, part))
+        if lags.bins and part.shape[2]:
+            _count(part, lags, sums.table[some])
 
 
 def _count(by_lag: Tensor, lags: Lags, table: Tensor) -> None:
-    """Count a chunk's cosines in the histogram."""
+    """Count some rows' cosines in the histogram."""
     _, rows, longest = by_lag.shape
     half = COSINE_BINS // 2
     row = torch.arange(rows, device=table.device)[:, None]
@@ -159,7 +170,7 @@ def pair_counts(norm: Tensor, lags: Lags) -> Tensor:
     """
     known = (norm > 0).flip(1).to(grids.wide(norm.device))
     if lags.first:
-        known[:, -1] = 0
+        known[:, -1].zero_()
     length = 2 * known.shape[1]
     later = torch.fft.rfft(known[:, None] * lags.block, n=length)
     product = torch.fft.rfft(known, n=length)[:, None] * later.conj()
@@ -172,7 +183,7 @@ def summaries(norm: Tensor, unit: Tensor, sums: Sums, lags: Lags) -> dict[str, T
     ends = torch.stack([unit[:, -1], unit[:, 0]], dim=-1)  # token 0, the last
     to_ends = torch.bmm(unit, ends).flip(1).clamp(-1, 1)
     to_sink = to_ends[..., 0].masked_fill(~(known & known[:, :1]), torch.nan)
-    to_sink[:, : lags.first] = torch.nan
+    to_sink[:, : lags.first].fill_(torch.nan)
     counts = pair_counts(norm, lags)
     pairs = counts.sum(dim=1)
     mean = sums.cosine / pairs
@@ -199,5 +210,5 @@ def _histogram(table: Tensor, pairs: Tensor, lags: Lags) -> Tensor:
     counts = counted.view(len(table), LANES, lags.bins, COSINE_BINS).sum(dim=1, dtype=torch.int32)
     every = lags.count - lags.first - torch.arange(lags.count, device=table.device)
     without = torch.matmul(every.clamp(min=0) - pairs, lags.of_bin)
-    counts[:, :, COSINE_BINS // 2] -= without.to(torch.int32)
+    counts[:, :, COSINE_BINS // 2].sub_(without.to(torch.int32))
     return counts

@@ -17,14 +17,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from empirical.measure.convention import Convention
 from empirical.measure.cosine_kernels import COSINE_BINS
 from empirical.measure.layer import lag_bins, position_blocks
 from empirical.measure.sizes import Sizes
 
-BYTES: Final = 1 << 29
-"""Temporary memory of one layer's measurement beyond its tensors: 512 MiB. Heads, sizes N and
-tokens are taken in chunks that keep below it.
+BYTES: Final = 1 << 30
+"""Temporary memory of a measurement, 1 GiB: heads, sizes N and tokens are taken in
+chunks whose cosines and distances keep below it. Beside them stand the layers' own tensors and
+what is measured of them, a few times over.
 """
 
 LANES: Final = 8
@@ -153,8 +153,3 @@ def _tensor(array: np.ndarray, device: torch.device) -> Tensor:
 def own_head(heads: int, kv_heads: int, device: torch.device) -> Tensor:
     """Return the kv_head of each head, (head) int64."""
     return torch.arange(heads, device=device) // (heads // kv_heads)
-
-
-def is_strict(convention: Convention) -> bool:
-    """Whether the inner ball is open."""
-    return convention is Convention.FOLLOWUP

@@ -27,7 +27,7 @@ class Neighbours:
         known = (norm > 0).repeat_interleave(self.group, dim=0)
         content = known.clone()
         if sink:
-            content[:, 0] = False
+            content[:, 0].fill_(False)
         last, every = tokens - 1, torch.arange(tokens, device=order.device)
         rank = torch.empty_like(order).scatter_(1, order, every.expand_as(order))
         # In reverse, as cosines are. What is no neighbour is never within, or never beyond.
@@ -35,7 +35,7 @@ class Neighbours:
         self.beyond = rank.masked_fill(~known, -1).flip(1)
         # Rows of cosines in the order of selection; one more, below all, for tokens without a say.
         rows = torch.where(content.gather(1, order), last - order, tokens)[:, : grid.most]
-        self.rows = rows.view(len(norm), self.group, -1)
+        self.rows = rows.to(torch.int32).view(len(norm), self.group, -1)
         self.rho = torch.full(
             (2, heads, len(grid.n)), NO_PAIR, dtype=norm.dtype, device=order.device
         )
@@ -48,10 +48,10 @@ class Neighbours:
         own = cosine[:, chunk.start : chunk.start + wide]
         own.diagonal(dim1=1, dim2=2).fill_(NO_PAIR)
         some = chunk.kv_heads
-        place = torch.arange(kv_heads, device=cosine.device)[:, None, None] * tall
-        rows = (self.rows[some] + place).reshape(-1)
+        every = torch.arange(kv_heads, dtype=torch.int32, device=cosine.device)
+        rows = (self.rows[some] + (every * tall)[:, None, None]).reshape(-1)
         heads = slice(some.start * self.group, some.stop * self.group)
-        starts = self.grid.starts[: kv_heads * self.group * len(n)]
+        starts = self.grid.starts[: kv_heads * self.group * len(n)].to(torch.int32)
         # Of the rows that each N adds the largest; then of all rows in I_N, (head, n, column).
         added = embedding_bag(rows, cosine.view(-1, wide), starts, mode="max")
         highest = added.view(-1, len(n), wide).cummax(dim=1)[0]

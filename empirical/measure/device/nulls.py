@@ -81,27 +81,31 @@ def measure_layer(
     values: Tensor,
     n: Any,
     *,
-    seed: Sequence[int],
+    seeds: Sequence[Sequence[int]],
     convention: Convention | str = Convention.PAPER,
     budget: int = grids.BYTES,
 ) -> dict[str, Tensor]:
-    """Measure both baselines of every head of one document's layer.
+    """Measure both baselines of every head of one document's layer, or of several layers whose
+    heads stand one behind the other.
 
     Args:
         alpha, values, n, convention, budget: as of `device.layer.measure_layer`.
-        seed: non-negative integers, for instance (seed of the run, hash of the window, layer).
+        seeds: of each layer non-negative integers, for instance (seed of the run, hash of the
+            window, layer).
 
     Returns:
         precision, recall, r_min, r_max, each (head, null, n), `null` as in `schema.NULLS`; NaN for
         N > T.
 
     >>> alpha, values = torch.tensor([[0.5, 0.3, 0.2]]), torch.eye(3)[None]
-    >>> measure_layer(alpha, values, [1, 2], seed=[0])["precision"].shape
+    >>> measure_layer(alpha, values, [1, 2], seeds=[[0]])["precision"].shape
     torch.Size([1, 2, 2])
     """
-    source = generator(seed, alpha.device)
-    orders = random_orders(alpha, source)
-    drawn = random_directions(values, source)
-    return measure_drawn(
-        alpha, values, n, orders=orders, drawn=drawn, convention=convention, budget=budget
-    )
+    orders, drawn = [], []
+    count = len(seeds)
+    for seed, a, v in zip(seeds, alpha.chunk(count), values.chunk(count), strict=True):
+        source = generator(seed, alpha.device)
+        orders.append(random_orders(a, source))
+        drawn.append(random_directions(v, source))
+    draws = {"orders": torch.cat(orders), "drawn": torch.cat(drawn)}
+    return measure_drawn(alpha, values, n, **draws, convention=convention, budget=budget)

@@ -67,17 +67,18 @@ def null_layer(
     values: Tensor,
     n: Any,
     *,
-    seed: Sequence[int],
+    seeds: Sequence[Sequence[int]],
     convention: Convention | str = Convention.PAPER,
     budget: int = grids.BYTES,
 ) -> dict[str, Tensor]:
-    """Measure both null baselines of every query of one document's layer, averaged over queries.
+    """Measure both null baselines of every query of one document's layer, or of several layers
+    whose heads stand one behind the other, averaged over queries.
 
     Directions are drawn once for all queries, as they share values; an order for each.
 
     Args:
         rows, values, n, convention, budget: as of `measure_layer`.
-        seed: as of `device.nulls.measure_layer`.
+        seeds: as of `device.nulls.measure_layer`.
 
     Returns:
         precision, recall, r_min, r_max, each (head, null, n), `null` as in `schema.NULLS`; NaN
@@ -85,9 +86,14 @@ def null_layer(
     """
     convention = Convention(convention)
     rows = _alike(rows)
-    source = nulls.generator(seed, values.device)
-    drawn = nulls.random_directions(values, source)
-    orders = [nulls.random_orders(_weights(row), source) for row in rows]
+    directions: list[Tensor] = []
+    lots: list[list[Tensor]] = [[] for _ in rows]
+    for layer, seed in enumerate(seeds):
+        source = nulls.generator(seed, values.device)
+        directions.append(nulls.random_directions(values.chunk(len(seeds))[layer], source))
+        for lot, row in zip(lots, rows, strict=True):
+            lot.append(nulls.random_orders(_weights(row).chunk(len(seeds))[layer], source))
+    drawn, orders = torch.cat(directions), [torch.cat(lot) for lot in lots]
     both = [
         _mean(_separability(rows, values, n, convention, orders, budget)),
         _mean(_separability(rows, drawn, n, convention, None, budget)),

@@ -14,6 +14,7 @@ No shape depends on a number that is measured, and none is read. Imports torch.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -23,6 +24,9 @@ from empirical.measure.convention import Convention
 from empirical.measure.device import grids
 from empirical.measure.device.grids import Grid
 from empirical.measure.selection import MEASURES
+
+DISTANCE: Final = 10
+"""Bytes of one distance while its ball is counted: inside, outside, and twice whether it counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,25 +79,19 @@ def balls(selected: Selected, grid: Grid, convention: Convention, budget: int) -
     Sizes are taken in chunks whose distances fill `budget` bytes at most.
     """
     y, s = selected.y, selected.s
-    squares = y.square().sum(dim=-1)
+    squares = torch.linalg.vector_norm(y, dim=-1, dtype=s.dtype).square().to(y.dtype)
     columns = torch.arange(grid.tokens, device=y.device)
-    step = max(budget // (len(y) * grid.tokens * _bytes_a_distance(y)), 1)
+    strict = convention is Convention.FOLLOWUP
+    step = max(budget // (len(y) * grid.tokens * DISTANCE), 1)
     parts = [
-        _some_sizes(y, part, squares, size, columns, grids.is_strict(convention))
+        _some_sizes(y, part, squares, size, columns, strict)
         for part, size in zip(s.split(step, dim=1), grid.n.split(step), strict=True)
     ]
     measured = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
     measured[MEASURES.index("r_min")].masked_fill_(grid.whole, torch.nan)
-    if grids.is_strict(convention):
+    if strict:
         measured[:2].masked_fill_(grid.whole, torch.nan)
     return measured
-
-
-def _bytes_a_distance(y: Tensor) -> int:
-    """Bytes of one distance while its ball is counted: inside, outside, and two of whether it
-    counts.
-    """
-    return 2 * y.element_size() + 2
 
 
 def _some_sizes(
@@ -124,10 +122,11 @@ def _distance(y: Tensor, s: Tensor, token: Tensor) -> Tensor:
 
 
 def heads_a_chunk(grid: Grid, dimension: int, heads: int, budget: int) -> int:
-    """Return how many heads fit into `budget` bytes: a contribution in float32 and, for sums, in
-    float64, and a representative in float64, and its distances to all tokens.
+    """Return how many heads fit into `budget` bytes: contributions in float32 and, for sums, in
+    float64; representatives in float64, with what is taken off them; distances to all tokens.
     """
-    one = grid.tokens * dimension * 20 + len(grid.n) * (dimension * 24 + grid.tokens * 10)
+    of_size = 24 * dimension + DISTANCE * grid.tokens
+    one = 20 * grid.tokens * dimension + len(grid.n) * of_size
     return min(max(budget // one, 1), heads)
 
 

@@ -104,6 +104,7 @@ class GivenTensors:
                     alpha=one.alpha[None],
                     values=one.values[None],
                     visible=visible[None],
+                    first=[visible.to(torch.int8).argmax(dim=-1).tolist()],
                 )
             )
         self._finish(document)

@@ -1,0 +1,289 @@
+"""One reference, two executions: torch on the device, here the CPU, against the compiled loops, in
+float32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import loops
+
+from empirical.measure import layer as reference
+from empirical.measure import queries as reference_queries
+from empirical.measure.convention import Convention
+from empirical.measure.device import layer, nulls, queries
+from empirical.measure.queries import Row
+from empirical.measure.selection import (
+    MEASURES,
+    by_size,
+    order_by_weight,
+    separability_tasks,
+)
+from empirical.measure.sizes import Sizes
+from empirical.schema import f_scores
+
+EPS = float(np.finfo(np.float32).eps)
+EDGE = 2.0**-20 + 1e-6
+"""How near to an edge of the histogram, or to 0, a cosine may be taken for one on the other side:
+what the module says, and the rounding of the product itself.
+"""
+COUNTED = {"precision", "recall", "f_outer", "f_inner"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """Weights and values of one layer in float32, and how it is measured."""
+
+    alpha: np.ndarray
+    values: np.ndarray
+    sink: bool
+    positions: int
+    convention: str
+
+    @property
+    def tokens(self) -> int:
+        return self.alpha.shape[1]
+
+    @property
+    def sizes(self) -> list[int]:
+        return [*range(1, self.tokens + 1), self.tokens + 2]
+
+    @property
+    def how(self) -> dict:
+        return {"sink": self.sink, "positions": self.positions, "convention": self.convention}
+
+    def of_head(self, head: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.alpha[head], self.values[head // (len(self.alpha) // len(self.values))]
+
+
+@st.composite
+def layers(draw: st.DrawFn, *, most: int = 40) -> Layer:
+    """Layers of models in float32, bfloat16 and float16, whose values are taken to float32; with
+    grouped queries, sinks out of sight, equal contributions, zero vectors, zero and equal weights.
+    """
+    generator = np.random.default_rng(draw(st.integers(0, 10**6)))
+    kv_heads, group, tokens = (
+        draw(st.integers(1, 3)),
+        draw(st.integers(1, 3)),
+        draw(st.one_of(st.just(2), st.integers(1, most))),
+    )
+    dimension = draw(st.integers(2, 16))
+    alpha = np.exp(2 * generator.normal(size=(kv_heads * group, tokens)))
+    values = generator.normal(size=(kv_heads, tokens, dimension)) + 0.3
+    same, none = (
+        draw(st.lists(st.integers(0, tokens - 1), max_size=4)),
+        draw(st.lists(st.integers(0, tokens - 1), max_size=3)),
+    )
+    for one in same[1:]:
+        alpha[:, one], values[:, one] = alpha[:, same[0]], values[:, same[0]]
+    for one in none:
+        (values if draw(st.booleans()) else alpha)[:, one] = 0
+    kind = draw(st.sampled_from([torch.float32, torch.bfloat16, torch.float16]))
+    states = torch.from_numpy(values).to(kind).float().numpy()
+    total = np.maximum(alpha.sum(axis=1, keepdims=True), 1e-30)
+    sink = draw(st.booleans())
+    return Layer(
+        alpha=(alpha / total).astype(np.float32),
+        values=states,
+        sink=sink,
+        positions=tokens if sink else tokens + draw(st.sampled_from([0, 5])),
+        convention=draw(st.sampled_from(["paper", "followup"])),
+    )
+
+
+def arrays(measured: dict) -> dict[str, np.ndarray]:
+    return {name: np.asarray(one) for name, one in measured.items()}
+
+
+def expect_close(one: np.ndarray, other: np.ndarray, slack: np.ndarray | float, name: str) -> None:
+    assert one.shape == other.shape, name
+    assert one.dtype == other.dtype, name
+    np.testing.assert_array_equal(np.isnan(one), np.isnan(other), err_msg=name)
+    allowed = 1e-5 * (1 + np.abs(other)) + slack
+    apart = np.abs(one.astype(np.float64) - other)
+    assert not (apart > allowed).any(), (name, float(np.nanmax(apart - allowed)))
+
+
+def rounding(alpha: np.ndarray, values: np.ndarray, chosen: list[int]) -> float:
+    """How far float32 may take D − ‖s‖² of any token from the truth: each of the products' terms
+    is rounded, and so are contributions.
+    """
+    a = np.abs(alpha.astype(np.float64)) * np.linalg.norm(values.astype(np.float64), axis=1)
+    return float(EPS * (values.shape[1] + 4) * a.max(initial=0) * (a.max() + 2 * a[chosen].sum()))
+
+
+def slack_of_cell(
+    alpha: np.ndarray, values: np.ndarray, order: list[int], n: int, convention: str
+) -> dict[str, float]:
+    """By how much two executions may differ at one N; 0 of P and R where no two compared distances
+    lie within rounding.
+    """
+    y = (alpha[:, None] * values).astype(np.float64)
+    inside, outside = order[:n], order[n:]
+    d = ((y[inside].sum(axis=0) - y) ** 2).sum(axis=1)
+    if not outside:
+        return dict.fromkeys(MEASURES, 0.0)
+    near = 2 * rounding(alpha, values, inside)
+    outer, inner = max(d[inside]), min(d[outside])
+    surely, possibly = loops.count_range(d[outside], outer, near)
+    kept, maybe = loops.count_range(d[inside], inner, near)
+    # Where a token may be taken for the farthest or the nearest, the radius may be its own.
+    far = d[inside][d[inside] >= outer - near]
+    close = d[outside][d[outside] <= inner + near]
+    return {
+        "precision": n / (n + surely) - n / (n + possibly),
+        "recall": (maybe - kept) / n,
+        "r_max": float(np.sqrt(outer) - np.sqrt(far.min())),
+        "r_min": float(np.sqrt(close.max()) - np.sqrt(inner)),
+    }
+
+
+def slacks(of: Layer, orders: np.ndarray, values: np.ndarray | None = None) -> dict:
+    """`slack_of_cell` of every head and N, (head, n) by name."""
+    out = {name: np.zeros((len(of.alpha), len(of.sizes))) for name in MEASURES}
+    values = of.values if values is None else values
+    group = len(of.alpha) // len(values)
+    for head, order in enumerate(orders.tolist()):
+        for place, n in enumerate(of.sizes[:-1]):
+            own = slack_of_cell(of.alpha[head], values[head // group], order, n, of.convention)
+            for name, slack in own.items():
+                out[name][head, place] = slack
+    return out
+
+
+def expect_separability(one: dict, other: dict, slack: dict) -> None:
+    """P and R exactly equal where no two distances lie within rounding, else within what may be
+    counted otherwise.
+    """
+    for name in MEASURES:
+        if name in COUNTED:
+            sure = slack[name] == 0
+            np.testing.assert_array_equal(one[name][sure], other[name][sure], err_msg=name)
+        expect_close(one[name], other[name], slack[name], name)
+
+
+def expect_cosines(one: dict, other: dict, of: Layer) -> None:
+    """Sums by lag within 1e-5, counts but for cosines within rounding of an edge or of 0."""
+    bins = reference.lag_bins(of.positions, sink=of.sink or of.positions > of.tokens)
+    edges = reference.cosine_bins()[1:-1]
+    for k, states in enumerate(of.values):
+        found = loops.pairs(states, sink=of.sink)
+        for place, (start, stop) in enumerate(bins):
+            cosines = np.array([c for i, j, c in found if start <= j - i <= stop])
+            doubtful = (np.abs(cosines[:, None] - edges) < EDGE).any(axis=1).sum()
+            counts = (side["cosine_histogram"][k, place].astype(int) for side in (one, other))
+            assert np.abs(np.subtract(*counts)).sum() <= 2 * doubtful
+            assert one["cosine_histogram"][k, place].sum() == len(cosines)
+        for lag in range(one["cosine_negative_fraction"].shape[1]):
+            here = np.array([c for i, j, c in found if j - i == lag + 1])
+            share = (np.abs(here) < EDGE).mean() if here.size else 0.0
+            name = "cosine_negative_fraction"
+            expect_close(one[name][k, lag], other[name][k, lag], share, name)
+
+
+@settings(max_examples=80, deadline=None)
+@given(of=layers(), budget=st.sampled_from([1 << 29, 1 << 12, 1]))
+def test_a_layer_is_measured_as_the_reference_measures_it(of: Layer, budget: int) -> None:
+    expected = reference.measure_layer(of.alpha, of.values, of.sizes, **of.how)
+    alpha, values = torch.from_numpy(of.alpha), torch.from_numpy(of.values)
+    found = arrays(layer.measure_layer(alpha, values, of.sizes, **of.how, budget=budget))
+    assert set(found) == set(expected)
+    expect_separability(found, expected, slacks(of, order_by_weight(of.alpha)))
+    expect_cosines(found, expected, of)
+    counted = {*MEASURES, "cosine_histogram", "cosine_negative_fraction"}
+    for name in set(expected) - counted:
+        expect_close(found[name], expected[name], 0.0, name)
+
+
+@settings(max_examples=30, deadline=None)
+@given(of=layers(most=24), seed=st.integers(0, 10**6))
+def test_of_the_same_draws_baselines_are_those_of_the_reference(of: Layer, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    orders = np.stack([generator.permutation(of.tokens) for _ in of.alpha])
+    drawn = nulls.with_norms(
+        torch.from_numpy(generator.normal(size=of.values.shape).astype(np.float32)),
+        torch.from_numpy(of.values),
+    )
+    found = nulls.measure_drawn(
+        torch.from_numpy(of.alpha),
+        torch.from_numpy(of.values),
+        of.sizes,
+        orders=torch.from_numpy(orders),
+        drawn=drawn,
+        convention=of.convention,
+    )
+    ways = [(orders, of.values), (order_by_weight(of.alpha), drawn.numpy())]
+    sizes, convention = Sizes(of.sizes, of.tokens), Convention(of.convention)
+    for null, (order, values) in enumerate(ways):
+        measured, tasks = separability_tasks(of.alpha, values, order, sizes.inside, convention)
+        for task in tasks:
+            task()
+        expected = by_size(measured, sizes, of.tokens, convention, np.float32)
+        one = {name: array[:, null].numpy() for name, array in found.items()}
+        expect_separability(one, expected, slacks(of, order, values))
+
+
+def some_rows(window: int | None, *positions: int) -> tuple[list[Row], torch.Tensor]:
+    """Queries of random heads that see `window` tokens or all; none has two distances that are
+    nearly equal.
+    """
+    generator = np.random.default_rng(3)
+    values = generator.normal(size=(2, 60, 8)).astype(np.float32)
+    rows = []
+    for position in positions:
+        first = 0 if window is None else max(position + 1 - window, 0)
+        alpha = generator.dirichlet(np.full(position + 1 - first, 0.3), size=4)
+        alpha[:, -2] = 0
+        own = torch.from_numpy((alpha / alpha.sum(1, keepdims=True)).astype(np.float32))
+        rows.append(Row(position=position, first=first, alpha=own))
+    return rows, torch.from_numpy(values)
+
+
+@pytest.mark.parametrize("convention", ["paper", "followup"])
+@pytest.mark.parametrize("window", [None, 20])
+def test_means_over_queries_are_those_of_the_reference(window: int | None, convention: str) -> None:
+    rows, values = some_rows(window, 10, 45, 58, 59)
+    sizes = [1, 2, 5, 11, 20, 21, 59, 60, 61]
+    expected = reference_queries.measure_layer(rows, values, sizes, convention=convention)
+    found = arrays(queries.measure_layer(rows, values, sizes, convention=convention))
+    assert set(found) == set(expected)
+    for name, array in expected.items():
+        expect_close(found[name], array, 0.0, name)
+
+
+def test_baselines_of_several_queries_are_means_of_each_at_the_draws_of_the_seed() -> None:
+    rows, values = some_rows(None, 30, 45, 59)
+    sizes = [1, 2, 5, 31, 59]
+    found = queries.null_layer(rows, values, sizes, seeds=[(1, 2)])
+    source = nulls.generator((1, 2), values.device)
+    drawn = nulls.random_directions(values, source)
+    each = []
+    for row in rows:
+        seen = slice(row.first, row.position + 1)
+        each.append(
+            nulls.measure_drawn(
+                row.alpha,
+                values[:, seen],
+                sizes,
+                orders=nulls.random_orders(row.alpha, source),
+                drawn=drawn[:, seen],
+            )
+        )
+    for name, array in found.items():
+        mean = np.nanmean(np.stack([one[name].numpy() for one in each]), axis=0)
+        np.testing.assert_allclose(array.numpy(), mean, rtol=1e-6)
+
+
+def test_f_scores_of_queries_are_those_of_the_schema() -> None:
+    precision = torch.tensor([0.0, 0.25, 1.0, torch.nan])
+    recall = torch.tensor([0.0, 0.5, 0.0, 0.5])
+    for convention in Convention:
+        found = queries._f_scores(precision, recall, convention)
+        expected = f_scores(precision.numpy(), recall.numpy(), convention)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one.numpy(), other, rtol=1e-6)

@@ -1,0 +1,124 @@
+"""A measurement on a device never waits for it: it reads no number, and no shape depends on one.
+What it holds at a time stays in its budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from support.dispatched import Living, Operations
+
+from empirical.measure.device import grids, layer, nulls, queries
+from empirical.measure.queries import Row
+
+HEADS, KV_HEADS, TOKENS, DIMENSION = 6, 2, 90, 8
+Measure = Callable[[torch.Tensor, torch.Tensor], dict]
+
+
+def some(tokens: int = TOKENS) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = np.random.default_rng(0)
+    alpha = generator.dirichlet(np.full(tokens, 0.3), size=HEADS).astype(np.float32)
+    values = generator.normal(size=(KV_HEADS, tokens, DIMENSION)).astype(np.float32)
+    values[0, 3] = 0
+    return torch.from_numpy(alpha), torch.from_numpy(values)
+
+
+def at_the_last_query(alpha: torch.Tensor, values: torch.Tensor) -> dict:
+    return layer.measure_layer(alpha, values, None, sink=True)
+
+
+def in_chunks(alpha: torch.Tensor, values: torch.Tensor) -> dict:
+    return layer.measure_layer(alpha, values, None, sink=False, positions=99, budget=1 << 15)
+
+
+def of_drawn(alpha: torch.Tensor, values: torch.Tensor) -> dict:
+    return nulls.measure_drawn(alpha, values, None, orders=alpha.argsort(), drawn=values)
+
+
+def of_queries(alpha: torch.Tensor, values: torch.Tensor) -> dict:
+    rows = [Row(position=at - 1, first=0, alpha=alpha[:, :at]) for at in (50, TOKENS - 1, TOKENS)]
+    return queries.measure_layer(rows, values, [1, 2, 50, TOKENS])
+
+
+@pytest.mark.parametrize("measure", [at_the_last_query, in_chunks, of_drawn, of_queries])
+def test_tensors_without_numbers_give_the_shapes_of_those_with(measure: Measure) -> None:
+    alpha, values = some()
+    with_numbers = measure(alpha, values)
+    without = measure(alpha.to("meta"), values.to("meta"))  # a look at a number would raise
+    assert {name: tuple(one.shape) for name, one in without.items()} == {
+        name: tuple(one.shape) for name, one in with_numbers.items()
+    }
+
+
+@pytest.mark.parametrize("measure", [at_the_last_query, in_chunks, of_drawn, of_queries])
+def test_no_operation_reads_a_number_or_copies_to_another_device(measure: Measure) -> None:
+    alpha, values = some()
+    measure(alpha, values)  # grids and bins are laid out once
+    with Operations() as asked:
+        measure(alpha, values)
+    assert len(asked.names) > 30
+    assert asked.waiting == []
+
+
+def test_draws_do_not_wait_either() -> None:
+    alpha, values = some()
+    with Operations() as asked:
+        nulls.measure_layer(alpha, values, [1, 2, 5], seeds=[(1, 2)])
+    assert asked.waiting == []
+
+
+def test_what_would_wait_is_seen() -> None:
+    alpha, _ = some()
+    with Operations() as asked:
+        alpha[alpha > 0.5]
+        alpha.max().item()
+        alpha.nonzero()
+        alpha.to("meta")
+    assert asked.waiting == ["index", "_local_scalar_dense", "nonzero", "_to_copy"]
+
+
+@pytest.mark.parametrize("sizes", [None, np.arange(1, 301)])
+def test_temporary_memory_stays_in_its_budget(sizes: np.ndarray | None) -> None:
+    alpha, values = some(300)
+    peaks = {}
+    for budget in (grids.BYTES, 1 << 20, 1 << 17):  # all, some heads, some N of one head
+        with Living() as memory:
+            found = layer.measure_layer(alpha, values, sizes, sink=True, budget=budget)
+        peaks[budget] = memory.most
+    own = sum(one.nbytes for one in (alpha, values, *found.values()))
+    assert peaks[1 << 20] < (1 << 20) + 3 * own
+    assert peaks[1 << 17] < (1 << 17) + 4 * own
+    assert peaks[grids.BYTES] > 3 * peaks[1 << 20]  # what all at once would take
+
+
+def test_products_are_of_full_float32_whatever_is_allowed_elsewhere() -> None:
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("medium")
+        with grids.full_products():
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_sums_are_float64_where_there_is_one() -> None:
+    kinds = [grids.wide(torch.device(name)) for name in ("cpu", "cuda", "mps")]
+    assert kinds == [torch.float64, torch.float64, torch.float32]
+
+
+def test_sums_in_float32_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    alpha, values = some()
+    wide = at_the_last_query(alpha, values)
+    monkeypatch.setattr(grids, "wide", lambda device: torch.float32)
+    grids.lags.cache_clear()
+    narrow = at_the_last_query(alpha, values)
+    grids.lags.cache_clear()
+    for name, expected in wide.items():
+        slack = 3e-4 if name == "cosine_std" else 1e-5
+        torch.testing.assert_close(
+            narrow[name], expected, rtol=slack, atol=slack, equal_nan=True, msg=name
+        )
