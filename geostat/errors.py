@@ -68,6 +68,17 @@ def in_python(text: str) -> str:
     return "`".join(parts)
 
 
+def printable(text: str) -> str:
+    r"""A text that a terminal shows as it stands: what would move, colour or turn it is escaped.
+
+    >>> printable("a\x1b[31m\u202eb")
+    'a\\x1b[31m\\u202eb'
+    """
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text
+    )
+
+
 def one_error(function: Callable[P, R]) -> Callable[P, R]:
     """Raise bad input of any room as the one InputError of geostat, in the words of Python."""
 

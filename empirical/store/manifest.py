@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from empirical.errors import InputError, StoreError
 from empirical.store.disk import reading, replace, writing
+from empirical.store.manifest_shape import shaped
 
 PARTS: Final = frozenset({"rows", "captured", "layout", "results", "own_sha256"})
 """What every manifest holds."""
@@ -69,7 +70,9 @@ def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
     manifest = attributes.get("manifest") if isinstance(attributes, dict) else None
     if isinstance(attributes, dict) and isinstance(manifest, dict):
         if damaged or (
-            manifest.keys() >= PARTS and manifest["own_sha256"] == _digest_of_text(text)
+            manifest.keys() >= PARTS
+            and manifest["own_sha256"] == _digest_of_text(text)
+            and shaped(manifest)
         ):
             return attributes
         if {"documents", "captured", "results"} <= manifest.keys():

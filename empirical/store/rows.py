@@ -18,6 +18,7 @@ from typing import Any, Final
 from empirical.errors import StoreError
 from empirical.store.disk import reading
 from empirical.store.manifest import MEASURE_AGAIN
+from empirical.store.manifest_shape import shaped_row
 
 FILE: Final = "documents.jsonl"
 
@@ -75,8 +76,8 @@ def read_rows(folder: Path, head: Mapping[str, Any], *, more: bool) -> list[dict
             found = line.decode("ascii").removesuffix("\n")
             body = "{" + found.partition(", ")[2]
             start, end, chain = _line(body, chain)
-            sound = f"{start}{end}\n".encode() == line
             rows.append(json.loads(body))
+            sound = f"{start}{end}\n".encode() == line and shaped_row(rows[-1])
         except ValueError:
             sound = False
         if not sound:

@@ -19,12 +19,14 @@ def write(result: dict[str, Any], *, as_json: bool = False, quiet: bool = False)
     if quiet:
         return
     from empirical.sources.paths import shown  # a name that is not UTF-8 can be printed
+    from geostat.errors import printable
 
     for name, value in result.items():
         several = isinstance(value, list)
         lines = _columns(value) if several and value and isinstance(value[0], dict) else value
-        text = "".join(f"\n  {line}" for line in lines) if several else f" {value}"
-        sys.stdout.write(shown(f"{name}:{text}") + "\n")
+        parts = [printable(shown(str(one))) for one in (lines if several else [value])]
+        text = "".join(f"\n  {part}" for part in parts) if several else f" {parts[0]}"
+        sys.stdout.write(f"{name}:{text}\n")
 
 
 def _columns(rows: list[dict[str, Any]]) -> list[str]:

@@ -25,7 +25,7 @@ from typer.core import TyperGroup
 from empirical.errors import DENIED, FULL, StoreError
 from empirical.errors import InputError as MeasurementError
 from empirical.sources.paths import shown
-from geostat.errors import InputError, Unmet
+from geostat.errors import InputError, Unmet, printable
 from reports.errors import InputError as ReportError
 from theory.errors import InputError as TheoryError
 
@@ -138,9 +138,11 @@ def prepare() -> None:
 
 
 def say(line: str) -> None:
-    """Write a line on stderr, at once; one that cannot be written is not worth a stop."""
+    """Write a line on stderr, at once, without what would move, colour or turn a terminal; one that
+    cannot be written is not worth a stop.
+    """
     with suppress(OSError):
-        sys.stderr.write(f"geostat: {line}\n")
+        sys.stderr.write(f"geostat: {printable(line)}\n")
         sys.stderr.flush()
 
 

@@ -4,7 +4,7 @@ own file replaces. Imports tomllib.
 
 from __future__ import annotations
 
-import math
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,9 +51,10 @@ def _read(path: Path) -> dict[str, Tolerance]:
             f"{path}: cannot be read ({error.strerror}), expected a TOML file of tolerances. Check"
             " the path."
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # of numbers too long for Python, too
+        reason = "nested too deep" if isinstance(error, RecursionError) else error
         raise InputError(
-            f"{path}: is no TOML ({error}). Start from a copy of {DEFAULT_TOLERANCES}."
+            f"{path}: is no TOML ({reason}). Start from a copy of {DEFAULT_TOLERANCES}."
         ) from None
     known = {claim.key: claim for claim in CLAIMS}
     out = {}
@@ -95,14 +96,16 @@ def _tolerance(path: Path, claim: Claim, table: object) -> Tolerance:
             " it so."
         )
     value = table[claim.side]
+    # Compared, not converted: a whole number may be beyond any float.
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
-        or not math.isfinite(value)
-        or value < 0
+        or not 0 <= value <= sys.float_info.max
     ):
+        vast = isinstance(value, int) and abs(value) > sys.float_info.max
+        seen = "a whole number beyond any float" if vast else repr(value)
         raise InputError(
-            f"{path}: [{claim.key}] {claim.side} = {value!r}, expected a number of at least 0. Give"
+            f"{path}: [{claim.key}] {claim.side} = {seen}, expected a number of at least 0. Give"
             " one."
         )
     return Tolerance(value=float(value), source=str(table.get("source", "the user's own")))

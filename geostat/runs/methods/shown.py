@@ -11,6 +11,7 @@ from typing import Any, Final
 import xarray as xr
 
 from geostat.display.tree import with_display
+from geostat.errors import printable
 from geostat.runs.groups import ASSUMPTIONS, tree_of
 from geostat.runs.methods.contents import left_in_words
 from geostat.runs.methods.selection import SELECTION
@@ -37,7 +38,6 @@ def in_words(run: xr.DataTree) -> str:
     """Return a run as lines: what was measured, key results or counts of claims, what to call
     next.
     """
-    from geostat.runs.methods.summary import printable
     from reports.page.cards import SYMBOLS
 
     lines = [": ".join(filter(None, (_title(run), _facts(run)))), _state(run)]

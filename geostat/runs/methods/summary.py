@@ -14,6 +14,7 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
+from geostat.errors import printable
 from geostat.runs.groups import group_of, joined
 from geostat.runs.methods.contents import Contents, contents
 from reports.text.latex import text_latex
@@ -95,17 +96,6 @@ def _header(facts: list[tuple[str, str]], safe: Callable[[str], str]) -> SimpleT
 def _latex(text: str) -> str:
     """Escape for LaTeX; statsmodels would take two dollar signs in a row for its own."""
     return text_latex(text).replace("$$", "${}$")
-
-
-def printable(text: str) -> str:
-    r"""A text that a terminal shows as it stands: what would move, colour or turn it is escaped.
-
-    >>> printable("a\x1b[31m\u202eb")
-    'a\\x1b[31m\\u202eb'
-    """
-    return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text
-    )
 
 
 def summarised(run: xr.DataTree, fits: xr.DataTree | None = None) -> RunSummary:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import subprocess
@@ -329,4 +330,34 @@ def test_a_group_that_vanishes_while_it_is_listed_is_missing(
 
     monkeypatch.setattr(integrity, "files_below", vanished)
     with pytest.raises(StoreError, match=r"capture: damaged, for it is missing"):
+        Store.open(store.path)
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("layout", 5),
+        ("layout", {"../../x": "0"}),
+        ("captured", None),
+        ("captured", ["/etc"]),
+        ("results", "norms"),
+        ("results", {"norms": None}),
+        ("documents", [{"name": "one"}]),
+        ("documents", {}),
+        ("pending", True),
+        ("pending", {"moves": [], "drops": ["../elsewhere"], "then": {}}),
+    ],
+)
+def test_an_edited_manifest_is_damaged_even_if_it_states_its_digest(
+    store: Store, part: str, value: object
+) -> None:
+    attributes = dict(store.attributes)
+    text = json.dumps({"attributes": attributes, "zarr_format": 3}, indent=1, sort_keys=True)
+    root = json.loads(text)
+    root["attributes"]["manifest"] |= {part: value, "own_sha256": ""}
+    text = json.dumps(root)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    written = text.replace('"own_sha256": ""', f'"own_sha256": "{digest}"')
+    (store.path / "zarr.json").write_text(written, encoding="utf-8")
+    with pytest.raises(StoreError, match=r"zarr\.json: the manifest is damaged\."):
         Store.open(store.path)

@@ -54,6 +54,9 @@ def test_a_user_s_file_replaces_the_tolerances_it_names(tmp_path: Path):
             ),
         ),
         ("norms = 3\n", r"\[norms\] is no claim"),
+        (f"[norms.cv]\nat_most = 1{'0' * 400}\n", r"at_most = a whole number beyond"),
+        (f"[norms.cv]\nat_most = {'9' * 5000}\n", r"is no TOML .*integer string"),
+        (f"[norms.cv]\nat_most = {'[' * 3000}\n", r"is no TOML \(nested too deep\)"),
         ("[norms.cv\n", r"is no TOML .* Start from a copy of .*tolerances.toml\.$"),
     ],
 )

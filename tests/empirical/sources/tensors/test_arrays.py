@@ -89,7 +89,7 @@ def test_bfloat16_of_numpy_is_read():
         None,
         "text",
     ],
-    ids=repr,
+    ids=lambda given: type(given).__name__,
 )
 def test_what_is_no_floating_point_in_memory_is_refused_in_a_line(given):
     with pytest.raises(InputError, match=r"^alpha: .*Convert it first") as caught:

@@ -1,0 +1,95 @@
+"""Where a command runs: terminals, locales, homes and interrupts, and names that a terminal or a
+program would read as more than names.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.spine import Finished, capturing, geostat, refused
+
+PROGRAM = (sys.executable, "-m", "geostat.cli.app")
+HOSTILE = "a\x1b[31m\u202eb<script>\\input{x}"
+
+
+def called(*words: object, **more: str) -> subprocess.CompletedProcess[str]:
+    """Call the command in a process of its own, without a terminal."""
+    return subprocess.run(
+        [*PROGRAM, *map(str, words)],
+        env=dict(os.environ) | more,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_no_name_moves_or_colours_a_terminal(finished: Finished, tmp_path: Path):
+    line = refused(geostat("fit", tmp_path / HOSTILE))
+    assert "\x1b" not in line
+    assert "\u202e" not in line
+    assert r"a\x1b[31m\u202eb<script>\input{x}" in line
+    out = tmp_path / "two\nlines\x1b"
+    said = geostat("tables", finished.store, "--only", "norms", "--format", "csv", "--out", out)
+    assert said.stdout.splitlines()[0] == "tables:"
+    assert r"two\nlines\x1b" in said.stdout
+    assert "\x1b" not in said.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "more",
+    [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"LC_ALL": "C"}, {"FORCE_COLOR": "1"}],
+    ids=lambda more: next(iter(more)),
+)
+def test_output_is_plain_wherever_it_goes(finished: Finished, tmp_path: Path, more):
+    for words in (("doctor", finished.store), ("fit", tmp_path), ("confront", "--nothing")):
+        said = called(*words, **more)
+        assert "\x1b" not in said.stdout + said.stderr
+        assert "Traceback" not in said.stderr
+        assert said.returncode == (0 if words[0] == "doctor" else 2)
+        assert len(said.stderr.splitlines()) == (0 if words[0] == "doctor" else 1)
+
+
+@pytest.mark.slow
+def test_a_capture_needs_no_home(model_folder: Path, text_folder: Path, tmp_path: Path):
+    home = tmp_path / "home"
+    home.mkdir(mode=0o500)
+    words = capturing(model_folder, text_folder, tmp_path / "out")
+    said = called(*words, HOME=str(home), XDG_CACHE_HOME=str(tmp_path / "none" / "cache"))
+    assert said.returncode == 0, said.stderr
+    assert (tmp_path / "out" / "run.zarr").is_dir()
+    if os.geteuid():  # nothing is closed to root
+        assert list(home.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_interrupt_changes_nothing(
+    model_folder: Path, text_folder: Path, tmp_path: Path, first: signal.Signals
+):
+    words = [str(word) for word in capturing(model_folder, text_folder, tmp_path / "out")]
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        " from geostat.cli.app import main; main()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *words], stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("geostat: ")
+    process.send_signal(first)
+    time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 128 + first
+    assert "Traceback" not in rest
+    assert rest.splitlines()[-1].startswith("geostat: interrupted")
+    assert geostat(*words, "--quiet").code == 0
