@@ -5,7 +5,7 @@ and Grams from files.
 import numpy as np
 import pytest
 import xarray as xr
-from support.spine import Finished
+from support.spine import Finished, geostat, refused
 
 import geostat as gs
 from geostat.errors import InputError
