@@ -20,6 +20,10 @@ WRITTEN_OUT: Final = 6
 """Numbers' worth of memory that one value takes while a range of them is read."""
 
 
+MOST_TOKENS: Final = 100_000_000
+"""Tokens of a document in a study, at most."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """One `name=…` of a study. `values` are absolute, multiples of the parameter's base value
@@ -91,6 +95,11 @@ def parse(text: str) -> Setting:
         raise InputError(
             f"--set {text}: expected {name}=VALUE, {name}=V1,V2,… or {name}=FROM:TO:COUNT[:log],"
             " all of them finite numbers."
+        )
+    if name == "L" and not relative and max(values) > MOST_TOKENS:
+        raise InputError(
+            f"--set {text}: expected at most {MOST_TOKENS:,} tokens, of which every weight is held."
+            " Use a smaller L."
         )
     if ":" in plain and PARAMETERS[name].whole and not relative and not in_lengths:
         values = tuple(np.unique(np.round(values)).tolist())

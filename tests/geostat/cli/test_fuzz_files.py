@@ -124,7 +124,7 @@ def read_all(path: Path) -> None:
     str(RunMethods(tree))
 
 
-@cases(20, 400)
+@cases(6, 400)
 def test_no_edited_root_ends_in_a_traceback(store: Path, cases: int):
     file = store / "zarr.json"
     sound = file.read_text(encoding="utf-8")
@@ -142,7 +142,7 @@ def test_no_edited_root_ends_in_a_traceback(store: Path, cases: int):
         file.write_text(sound, encoding="utf-8")
 
 
-@cases(20, 400)
+@cases(6, 400)
 def test_no_edited_array_ends_in_a_traceback(store: Path, cases: int):
     root = store / "zarr.json"
     sound = root.read_text(encoding="utf-8")

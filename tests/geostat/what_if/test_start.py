@@ -5,7 +5,7 @@ and Grams from files.
 import numpy as np
 import pytest
 import xarray as xr
-from support.spine import Finished
+from support.spine import Finished, geostat, refused
 
 import geostat as gs
 from geostat.errors import InputError
@@ -158,3 +158,8 @@ def test_a_search_knows_the_gram(tmp_path):
         )
     )
     assert said["found"].startswith("largest N up to which precision_lower stays >= 0.5: ")
+
+
+def test_more_tokens_than_can_be_held_are_refused_in_a_line():
+    said = refused(geostat("whatif", "--set", "L=" + "9" * 30, "--set", "N=2"))
+    assert "expected at most 100,000,000 tokens" in said
