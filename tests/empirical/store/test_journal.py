@@ -292,7 +292,6 @@ def test_damage_says_which_documents_it_hits(
         (found,) = damages(many.path, attributes, rows, 0, results=True)
         with pytest.raises(StoreError, match=f"{file}: damaged"):
             check(many.path, attributes)
-    assert found.file == many.path / file
     if hit is None:  # one in the middle of the shard
         (one,) = found.documents
         assert 0 < one < DOCUMENTS - 1
