@@ -65,16 +65,14 @@ def capture(
         observers: one per group of the store.
         n: sizes N of the selected set, ascending, at most the number of positions.
         queries: which queries of a window are analysed.
-        convention, seed, batch: how ties and balls are counted, the seed of the null baselines, and
-        windows per forward pass, which can move the last bits; all are recorded.
+        convention, seed, batch: of ties and balls, of null baselines, windows in a forward pass.
         measure: where layers are measured: "cpu", by compiled loops, "device", by torch on the
             device where each lives, "auto": so unless that is the CPU.
         settings: further provenance that makes two runs equal or not.
         fresh: measure anew. What stands at `path` must be a run; it is thrown away once the first
             document of the new one is complete.
         on_progress: called after each layer and document.
-        on_kept: called with the number of documents in the store whenever one more is safe in it,
-            from the thread that wrote it.
+        on_kept: called by the thread that writes, with how many documents are safe in the store.
 
     Raises:
         InputError: if a store of other settings stands at `path` or something that is no run, an

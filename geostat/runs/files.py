@@ -86,11 +86,10 @@ def capture_session(path: Path) -> Iterator[list[int]]:
 def seconds_of(path: Path) -> dict[str, float] | None:
     """Wall time by stage, all sessions together; None where it is not known."""
     seconds = _known(path).get("seconds")
-    return (
-        {str(name): float(value) for name, value in seconds.items()}
-        if isinstance(seconds, dict)
-        else None
-    )
+    if not isinstance(seconds, dict):
+        return None
+    known = {name: value for name, value in seconds.items() if isinstance(value, int | float)}
+    return {str(name): float(value) for name, value in known.items()}
 
 
 def commands_of(path: Path) -> list[str]:
@@ -121,7 +120,7 @@ def _add_session(path: Path, kept: Sequence[int], seconds: float) -> None:
         _known(path).get("captures") if kept[0] > 1 else None
     )  # a run that starts anew starts its record anew
     sessions = [
-        *(before if isinstance(before, list) else []),
+        *(one for one in (before if isinstance(before, list) else []) if _is_session(one)),
         {"documents": len(kept), "seconds": seconds},
     ]
     total = round(sum(float(session["seconds"]) for session in sessions), 3)
@@ -129,6 +128,11 @@ def _add_session(path: Path, kept: Sequence[int], seconds: float) -> None:
     known = {"captures": sessions, "seconds": {"capture": total}, "machine": _machine()}
     command = _command("capture")
     _write(path, known | ({"commands": command} if command else {}))
+
+
+def _is_session(record: Any) -> bool:
+    """Whether a record is that of a session; what else stands there was not written by geostat."""
+    return isinstance(record, dict) and isinstance(record.get("seconds"), int | float)
 
 
 def _machine() -> dict[str, Any]:

@@ -16,12 +16,13 @@ from support.dispatched import Operations
 from support.families import tiny
 from support.runs import contents, loaded, random_windows, small_run
 
-from empirical.capture import capture as module
 from empirical.capture import document, waiting
+from empirical.capture import source as source_module
 from empirical.capture.capture import capture
 from empirical.capture.identity import execution
 from empirical.capture.layer_view import LayerView, RunShape
 from empirical.capture.observers import Baselines, Geometry, QueryMeans, Sinks
+from empirical.capture.source import Tapped
 from empirical.capture.waiting import Later, Waiting, to_host
 from empirical.errors import InputError
 from empirical.schema import Variable
@@ -101,12 +102,13 @@ def test_a_run_is_not_gone_on_with_elsewhere(tmp_path: Path) -> None:
 
 def test_where_a_model_is_measured_is_told_by_where_it_lives() -> None:
     model = loaded("llama")
-    assert execution(model, "auto") == "cpu"
-    assert execution(model, "device") == "device"
+    source = Tapped(model)
+    assert execution(source.devices, "auto") == "cpu"
+    assert execution(source.devices, "device") == "device"
     model.model.get_decoder().layers[1].to("meta")
-    assert execution(model, "auto") == "auto"
+    assert execution(source.devices, "auto") == "auto"
     model.model.to("meta")
-    assert execution(model, "auto") == "device"
+    assert execution(source.devices, "auto") == "device"
 
 
 @pytest.mark.parametrize("family", ["llama", pytest.param("mistral", marks=pytest.mark.slow)])
@@ -133,7 +135,7 @@ def test_a_document_is_waited_for_once(
     asked_for = {"family": family, "observers": observers, "measure": "device", **FOUR}
     small_run(tmp_path / "laid out", documents=1, **asked_for)
     exact = Parity(weights=0.0, log_weights=0.0, hidden=0.0, invisible=0.0, layer=0)
-    monkeypatch.setattr(module, "parity", lambda *_, **__: exact)  # once a run, it may wait
+    monkeypatch.setattr(source_module, "parity", lambda *_, **__: exact)  # once a run, it may wait
     monkeypatch.setattr(tap_module, "_attend", attend)
     monkeypatch.setattr(document.Document, "_measure_gathered", measure)
     monkeypatch.setattr(waiting, "_copied", copied)
