@@ -37,6 +37,13 @@ it itself.
 """
 
 
+_OF_DAMAGE = (
+    *(ValueError, TypeError, AttributeError, AssertionError),
+    *(OSError, LookupError, ArithmeticError, RuntimeError),
+)
+"""What zarr and xarray raise of metadata that they did not write."""
+
+
 class StoredRun:
     """A run on disk, to be read: `open` it; `read` a group or the whole `tree`.
 
@@ -193,7 +200,7 @@ class StoredRun:
                     return with_f_scores(dataset.load())
         except (InputError, StoreError):
             raise
-        except (ValueError, OSError, KeyError, RuntimeError) as error:
+        except _OF_DAMAGE as error:
             remedy = MEASURE_AGAIN if group in captured else FIT_AGAIN.format(path=self.path)
             reason = next(iter(str(error).splitlines()), type(error).__name__)
             raise StoreError(f"{self.path}/{group}: damaged ({reason}). {remedy}") from error

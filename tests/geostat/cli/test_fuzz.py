@@ -17,6 +17,7 @@ from support.spine import Finished
 
 from empirical.sources import builtin, builtin_texts, folders, models, texts
 from empirical.store import stored_run
+from empirical.store.rows import read_rows
 from empirical.store.store import Store
 from geostat.display.tree import with_display
 from geostat.runs import measurement, render
@@ -84,6 +85,9 @@ def quick(
     def captured(*given: object, **asked: object) -> Store:
         return Store.open(here / "done" / "run.zarr")
 
+    def rows(path: Path, attributes: dict[str, Any], **how: object) -> list[dict[str, Any]]:
+        return read_rows(path, attributes["manifest"]["rows"], more=True)
+
     monkeypatch.setattr(builtin, "conversion_notice", lambda: None)
     monkeypatch.setattr(folders, "converted", lambda *given: here / "model")
     monkeypatch.setattr(folders, "file_sha256", lambda path: "0" * 64)
@@ -92,7 +96,7 @@ def quick(
     monkeypatch.setattr(answer, "write", lambda *given, **how: [])
     monkeypatch.setattr(Store, "put", lambda self, groups, drops=(): None)
     monkeypatch.setattr(measurement, "_note_texts", lambda *given: None)
-    monkeypatch.setattr(stored_run, "check", lambda *given, **how: None)
+    monkeypatch.setattr(stored_run, "check", rows)
     monkeypatch.setattr(every, "draw", lambda *given, **how: Figure())
     monkeypatch.setattr(every, "write_figure", lambda *given, **how: [])
     monkeypatch.setattr(every, "write_caption", lambda *given, **how: [])
