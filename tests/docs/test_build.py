@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from support.places import DOCS, ROOT
@@ -40,7 +41,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_public_function_stands_in_the_reference(built: Path):
     page = (built / "reference" / "api.html").read_text(encoding="utf-8")
     described = set(re.findall(r'<dt class="sig sig-object py" id="[\w.]*?(\w+)">', page))
-    assert set(gs.__all__) - described == set()
+    modules = {name for name in gs.__all__ if isinstance(getattr(gs, name), ModuleType)}
+    for name in modules:  # its functions are described one by one
+        functions = set(getattr(gs, name).__all__)
+        assert functions <= described
+    assert set(gs.__all__) - modules - described == set()
 
 
 def test_pages_load_nothing_from_elsewhere(built: Path):
