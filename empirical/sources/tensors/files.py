@@ -29,9 +29,6 @@ KINDS: Final[dict[str, type[NpzFile] | type[SafetensorsFile]]] = {
 NEEDED: Final = ("alpha", "values")
 BY_DOCUMENT: Final = ("token_ids", "tokens", "names")
 OF_ALL: Final = "visible"
-DIMS: Final = (
-    "(document, layer, head, position) and (document, layer, kv_head, position, dimension)"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -333,6 +334,19 @@ def test_a_group_that_vanishes_while_it_is_listed_is_missing(
         Store.open(store.path)
 
 
+def root_of(store: Store) -> dict[str, Any]:
+    return json.loads((store.path / "zarr.json").read_text(encoding="utf-8"))
+
+
+def state(store: Store, root: dict[str, Any]) -> None:
+    """Write a root that states its own digest."""
+    root["attributes"]["manifest"]["own_sha256"] = ""
+    text = json.dumps(root)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    written = text.replace('"own_sha256": ""', f'"own_sha256": "{digest}"')
+    (store.path / "zarr.json").write_text(written, encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("part", "value"),
     [
@@ -351,11 +365,25 @@ def test_a_group_that_vanishes_while_it_is_listed_is_missing(
 def test_an_edited_manifest_is_damaged_even_if_it_states_its_digest(
     store: Store, part: str, value: object
 ) -> None:
-    root = json.loads((store.path / "zarr.json").read_text(encoding="utf-8"))
-    root["attributes"]["manifest"] |= {part: value, "own_sha256": ""}
-    text = json.dumps(root)
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    written = text.replace('"own_sha256": ""', f'"own_sha256": "{digest}"')
-    (store.path / "zarr.json").write_text(written, encoding="utf-8")
+    root = root_of(store)
+    root["attributes"]["manifest"] |= {part: value}
+    state(store, root)
     with pytest.raises(StoreError, match=r"zarr\.json: the manifest is damaged\."):
         Store.open(store.path)
+
+
+@pytest.mark.parametrize(("group", "of"), [("capture", "layout"), ("norms", "results")])
+def test_metadata_that_zarr_cannot_read_is_damage_even_if_its_digest_is_right(
+    store: Store, group: str, of: str
+) -> None:
+    file = store.path / group / "zarr.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"x": None}), encoding="utf-8")
+    root = root_of(store)
+    root.pop("consolidated_metadata")
+    known = root["attributes"]["manifest"][of]
+    (known if of == "layout" else known[group])[f"{group}/zarr.json"] = hashlib.sha256(
+        file.read_bytes()
+    ).hexdigest()[: manifest.DIGITS]
+    state(store, root)
+    with pytest.raises(StoreError, match=rf"/{group}: damaged \("):
+        Store.open(store.path).read(group)

@@ -13,7 +13,7 @@ from support.spine import Finished
 from empirical.errors import InputError as MeasurementError
 from geostat.runs import measurement, pipeline
 from geostat.runs.console import Console
-from geostat.runs.files import commands_of
+from geostat.runs.files import capture_session, commands_of, seconds_of
 from geostat.runs.settings import Settings
 
 
@@ -105,3 +105,13 @@ def test_the_commands_that_made_a_run_are_kept_and_shown(
     assert commands_of(store.path) == ["geostat capture 'a model' --out x"]
     measurement.measure(asked, tmp_path, fresh=True)
     assert commands_of(store.path) == []
+
+
+def test_records_that_are_none_are_passed_over(tmp_path: Path):
+    known = {"captures": [None, {"seconds": "x"}, {"documents": 1, "seconds": 2.0}]}
+    known["seconds"] = {"capture": None, "fit": 1.5}
+    (tmp_path / "run.json").write_text(json.dumps(known), encoding="utf-8")
+    assert seconds_of(tmp_path / "run.zarr") == {"fit": 1.5}
+    with capture_session(tmp_path / "run.zarr") as kept:
+        kept.append(2)
+    assert [session["documents"] for session in recorded(tmp_path)["captures"]] == [1, 1]
