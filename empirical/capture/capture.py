@@ -12,7 +12,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,7 @@ class _Run:
     on_progress: Callable[[Progress], None] | None
     on_kept: Callable[[int], None] | None
     store: Store | None = None
-    started: float = field(default_factory=time.perf_counter)
+    started: float = 0.0
     tokens: int = 0
     pending: Future[None] | None = None
     compiled: Compilation | None = None
@@ -161,6 +161,7 @@ class _Run:
         """Measure what is missing; a document is written while the next one is measured."""
         total = len(self.windows.names)
         done = len(self.store.documents) if self.store else 0
+        self.started = time.perf_counter()
         self._report(done, 0)
         with (
             compilation() as self.compiled,
