@@ -127,6 +127,7 @@ def test_a_kind_s_documents_are_measured_curves_and_the_bounds_of_their_own_weig
     assert documents.bounds[:, :, :, 2].std(axis=2).min() > 0  # they move with the document
 
 
+@pytest.mark.slow
 def test_one_command_prints_a_line_for_every_setting(capsys, monkeypatch):
     for name, value in {
         "BANDS": ((2, 4), (100, 200)),

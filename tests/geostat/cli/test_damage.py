@@ -86,6 +86,7 @@ def test_every_command_names_a_damaged_file(
     assert contents(copied) == before
 
 
+@pytest.mark.slow
 def test_damaged_results_are_made_anew_when_asked_equal_byte_by_byte(
     copied: Path, tmp_path: Path
 ) -> None:

@@ -60,9 +60,16 @@ def test_token_ids_need_no_tokenizer_and_give_the_numbers_of_their_text(
     for name, expected in numbers(of_texts).items():
         xr.testing.assert_equal(numbers(of_ids)[name], expected)
     assert "token_texts" not in of_ids.attrs
-    fits = gs.fit(of_ids)
-    env = gs.confront(of_ids, fits, points=3, swap=False)
-    page = gs.report(of_ids, fits, env, out=tmp_path / "page")
+
+
+@pytest.mark.slow
+def test_token_ids_alone_make_a_report(tmp_path: Path):
+    model = tiny("llama")
+    ids = [np.random.default_rng(seed).integers(2, 20, LENGTH) for seed in (0, 1)]
+    run = gs.capture(model, documents=ids, out=tmp_path / "ids", **ASKED)
+    fits = gs.fit(run)
+    env = gs.confront(run, fits, points=3, swap=False)
+    page = gs.report(run, fits, env, out=tmp_path / "page")
     assert "LlamaModel" in page.read_text(encoding="utf-8")
 
 

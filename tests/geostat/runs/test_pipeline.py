@@ -281,6 +281,7 @@ def confronted(finished: Finished, tmp_path: Path) -> Store:
     return Store.open(tmp_path / "run.zarr")
 
 
+@pytest.mark.slow
 def test_new_fits_take_away_what_rested_on_the_old_ones(confronted: Store, tmp_path: Path):
     store = confronted
     for name in ("ingredients", "predictive", "sensitivity"):
@@ -292,7 +293,7 @@ def test_new_fits_take_away_what_rested_on_the_old_ones(confronted: Store, tmp_p
         render.write_report(store, tmp_path / "out")
 
 
-@pytest.mark.parametrize("stage", ["fit", "confront"])
+@pytest.mark.parametrize("stage", ["fit", pytest.param("confront", marks=pytest.mark.slow)])
 def test_a_stage_stopped_half_way_leaves_the_earlier_results_whole(
     confronted: Store, monkeypatch: pytest.MonkeyPatch, stage: str
 ):
@@ -410,6 +411,7 @@ def test_damage_is_told_apart_from_bad_input(tmp_path: Path, asked: Settings):
     assert len(measurement.measure(asked, tmp_path, fresh=True).documents) == 2
 
 
+@pytest.mark.slow
 def test_a_console_hears_every_stage_and_how_far_it_is(tmp_path: Path, asked: Settings):
     stages: list[str] = []
     far: dict[str, float] = {}

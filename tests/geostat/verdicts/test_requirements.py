@@ -63,6 +63,7 @@ def test_a_report_can_be_required_to_say_something(store: Path):
     assert 'id="table-verdicts"' in (store.parent / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("same_results", "read_once")
 def test_a_page_that_a_confrontation_outdates_is_named_with_the_command_that_renews_it(
     store: Path, finished: Finished
@@ -136,6 +137,7 @@ def test_a_withdrawn_claim_is_refused_with_the_reason(store: Path, tmp_path: Pat
         assert refused(geostat("confront", store, option, words)) == f"{where}{why}Leave it out."
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_figure", "read_once")
 def test_a_run_whose_verdicts_answer_a_withdrawn_claim_is_to_be_confronted_again(
     store: Path, finished: Finished, tmp_path: Path

@@ -39,6 +39,7 @@ def test_runs_made_alike_give_the_same_bytes():
     assert [table.json() for table in one.values()] == [table.json() for table in other.values()]
 
 
+@pytest.mark.slow
 def test_two_renderings_of_a_run_are_the_same_bytes(finished: Finished, tmp_path: Path):
     write = partial(write_part, "tables", formats=",".join(FORMATS["tables"]), standalone=True)
     folders = [tmp_path / "one", tmp_path / "other"]

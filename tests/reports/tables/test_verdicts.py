@@ -156,6 +156,7 @@ def test_the_page_leads_from_a_claim_to_its_verdicts(html):
     )
 
 
+@pytest.mark.slow
 def test_verdicts_of_very_many_heads_are_a_file_alone(monkeypatch):
     monkeypatch.setattr(page, "MOST_VERDICTS", 10)
     reader = Links()

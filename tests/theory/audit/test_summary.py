@@ -202,6 +202,7 @@ def test_the_truth_is_that_of_the_simulation_in_both_conventions(directions: str
             )
 
 
+@pytest.mark.slow
 def test_rows_do_not_depend_on_the_number_of_workers():
     one, two = (
         summary.audit(("sharp", "predicted"), draws=40, every=400, workers=workers)
