@@ -19,6 +19,7 @@ heads have effects of one size, of two, or normal ones near the tolerance or far
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
@@ -48,7 +49,7 @@ LAWS: Final[dict[str, Law]] = {
     "Gamma(4)": lambda shape, random: (random.gamma(4.0, size=shape) - 4.0) / 2.0,
     "exponential": lambda shape, random: random.exponential(size=shape) - 1.0,
     "lognormal": lambda shape, random: (
-        (np.exp(random.standard_normal(shape)) - np.sqrt(np.e)) / np.sqrt(np.e * (np.e - 1.0))
+        (np.exp(random.standard_normal(shape)) - np.sqrt(math.e)) / np.sqrt(math.e * (math.e - 1.0))
     ),
 }
 """What documents are drawn from: mean 0, standard deviation 1."""
