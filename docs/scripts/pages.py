@@ -1,17 +1,24 @@
-"""Pages of the reference that are written from the program: its command line and its claims.
+"""Pages of the reference that are written from the program: its command line, its claims and the
+signatures of its functions.
 
-`python -m docs.scripts.pages docs/reference` writes command_line.md and claims.md; a test holds
-both to what the program says.
+`python -m docs.scripts.pages docs/reference` writes command_line.md, claims.md and signatures.md; a
+test holds them to what the program says.
 """
 
+import inspect
 import re
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import typer
 from typer.cli import get_docs_for_click
 
+import geostat
 from geostat.cli.app import app
+from geostat.runs import plot
+from geostat.runs.methods.accessor import RunMethods
+from geostat.runs.settings import CAPTURE, Settings
 from geostat.verdicts.claims import CLAIMS
 from geostat.verdicts.tolerances import Tolerance, read_tolerances
 
@@ -58,15 +65,61 @@ def claims() -> str:
     )
 
 
+def signatures() -> str:
+    """Return how each public function is called, with the first sentence of its docstring."""
+    parts = {
+        "geostat": ("gs", [getattr(geostat, name) for name in geostat.__all__]),
+        "Methods of a run": ("run.geostat", vars(RunMethods).values()),
+        "geostat.plot": ("gs.plot", [getattr(plot, name) for name in plot.__all__]),
+    }
+    lines = [
+        "# Signatures",
+        "",
+        f"Written by `{COMMAND}`. [Python](api.md) and `help(gs.fit)` tell what arguments are.",
+        "",
+        f"Further settings of `gs.capture`: `{_settings()}`.",
+    ]
+    for title, (place, found) in parts.items():
+        lines += ["", f"## {title}", ""]
+        for one in found:
+            if inspect.isfunction(one) and not one.__name__.startswith("_"):
+                first = re.split(r"(?<=\.)\s", " ".join((one.__doc__ or "").split()))[0]
+                lines.append(f"- `{place}.{one.__name__}{_arguments(one)}`: {first}")
+    return "\n".join([*lines, ""])
+
+
+def _settings() -> str:
+    """The settings of a capture that stand under no name of its own, with their defaults."""
+    return ", ".join(
+        f"{one.name}={one.default!r}"
+        for one in fields(Settings)
+        if one.name not in {"model", "text", *CAPTURE}
+    )
+
+
+def _arguments(function: object) -> str:
+    """The arguments of a function or method with their defaults, without types."""
+    asked = inspect.signature(function)  # type: ignore[arg-type]
+    bare = [
+        one.replace(annotation=inspect.Parameter.empty)
+        for one in asked.parameters.values()
+        if one.name != "self"
+    ]
+    return str(asked.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+
+
 def _tolerance(side: str, tolerance: Tolerance, unit: str) -> str:
     value = SIGNS[side].format(f"{tolerance.value:.2f}")
     return value if unit == "1" else f"{value} {unit}"
 
 
 def main(folder: str) -> None:
-    """Write both pages into a folder."""
-    for name, text in (("command_line.md", command_line()), ("claims.md", claims())):
-        (Path(folder) / name).write_text(text, encoding="utf-8")
+    """Write the pages into a folder."""
+    for name, made in PAGES.items():
+        (Path(folder) / name).write_text(made(), encoding="utf-8")
+
+
+PAGES = {"command_line.md": command_line, "claims.md": claims, "signatures.md": signatures}
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ PLAIN += [
     DOCS / "explanation" / f"{name}.md"
     for name in ("verdicts", "bounds", "fits_weights", "precision_and_recall", "errata_graded")
 ]
-WRITTEN = {"errata", "variables", "audit", "table1", "command_line", "claims"}
+WRITTEN = {"errata", "variables", "audit", "table1", "command_line", "claims", "signatures"}
 """Pages that a command writes."""
 QUOTING = "sentences"
 """A page that quotes the long sentences of a report."""

@@ -99,7 +99,7 @@ def test_the_picture_shows_the_precision_and_recall_that_the_page_tells(tmp_path
     assert "Recall is 2/3" in page
 
 
-@pytest.mark.parametrize("name", ["command_line", "claims"])
+@pytest.mark.parametrize("name", ["command_line", "claims", "signatures"])
 def test_pages_of_the_reference_are_what_the_program_says(name: str):
     page = DOCS / "reference" / f"{name}.md"
     assert page.read_text(encoding="utf-8") == getattr(pages, name)(), f"run {pages.COMMAND}"

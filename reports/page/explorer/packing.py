@@ -30,8 +30,11 @@ class Pack:
     size: int = 0
 
     def exactly(self, name: str, values: NDArray[Any]) -> None:
-        """Keep an array as float32."""
-        self._keep(name, np.asarray(values, dtype="<f4"), {"kind": "float"})
+        """Keep an array as float32; what is beyond its range is infinite, which the page takes for
+        not known.
+        """
+        with np.errstate(over="ignore"):
+            self._keep(name, np.asarray(values, dtype="<f4"), {"kind": "float"})
 
     def coarsely(self, arrays: Mapping[str, NDArray[Any]], *, logarithm: bool = False) -> None:
         """Keep arrays as 16-bit integers of one scale, so that a limit stays on its side of a

@@ -54,3 +54,9 @@ def test_limits_stay_on_their_side_of_a_value():
     x, low, high = (unpacked(pack.directory, pack.base64(), name) for name in ("x", "low", "high"))
     assert (low <= x).all()
     assert (x <= high).all()
+
+
+def test_a_limit_beyond_a_float32_is_not_finite_and_no_warning():
+    pack = Pack()
+    pack.exactly("upper", np.array([1.5, 1e300]))
+    assert unpacked(pack.directory, pack.base64(), "upper").tolist() == [1.5, np.inf]
