@@ -172,7 +172,7 @@ class _Swapped:
             norms_of = measured.norms if "norms" in taken else fitted.norms
             gram_of = measured.gram if "similarity" in taken else fitted.gram
             own = (weights_of, norms_of, gram_of, self.grid)
-            result = bounds_of_layer(capture, layer, *own, edition="sharp", names=BOUNDS)
+            result = bounds_of_layer(capture, layer, *own, editions=["sharp"], names=BOUNDS)[0]
             self.bounds[:, at, layer, heads] = result.mean(axis=1)
             each.append(dict(zip(BOUNDS, result, strict=True)))
         between = self.grid < int(capture["tokens"][layer])

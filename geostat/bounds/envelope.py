@@ -191,10 +191,10 @@ def _fitted_bounds(
             one = drawn_curves(capture, layer, weights, model, grid, seed)
             drawn[:, index, :, layer][:, :, group] = one
             of_each_bound = np.repeat(one, len(SIDES), axis=0)
-            for place, edition in enumerate(editions):
-                result = bounds_of_layer(
-                    capture, layer, weights, model.norms, model.gram, grid, edition=edition
-                )
+            own = (weights, model.norms, model.gram, grid)
+            for place, result in enumerate(
+                bounds_of_layer(capture, layer, *own, editions=editions)
+            ):
                 parts = (*means_and_gaps(result, measured), gap_error(result, of_each_bound))
                 bounds[:, :, place, index, layer, group] = parts
     return bounds, drawn, moved, distance

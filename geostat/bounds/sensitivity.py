@@ -190,13 +190,13 @@ def _change(
     norms = np.full(seen.tokens, changed.scale)
     norms[0] *= changed.lam  # 1 where the first token is no sink
     weights = document_weights(capture, layer, np.array([head]))[0]
-    bounds = evaluate(
+    [bounds] = evaluate(
         weights,
         norms,
         near.gram,
         int(changed.d),
         grid,
-        edition="sharp",
+        editions=["sharp"],
         sink=seen.sink,
         convention=str(capture.attrs["convention"]),
     )

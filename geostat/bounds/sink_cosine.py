@@ -44,9 +44,9 @@ def change_with_sink_cosine(
                 model.norms,
                 replace(gram, rho0=float(np.clip(gram.rho0 + step, -1, 1))),
                 np.array([size]),
-                edition="printed",
+                editions=["printed"],
                 names=BOUNDS,
-            ).clip(0, 1)
+            )[0].clip(0, 1)
             for step in (-rise / 2, rise / 2)
         ]
         out[:, layer, group] = (ends[1] - ends[0])[..., 0].mean(axis=1)
