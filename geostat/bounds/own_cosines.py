@@ -57,8 +57,9 @@ class MeasuredEnvelope:
             gram = np.matmul(directions, directions.T, out=_GRAMS.take(len(norms)))
             np.fill_diagonal(gram, 1.0)
             own = (alpha[heads], norms, gram, view.shape.dimension, grid)
-            how = {"sink": view.sink, "convention": view.shape.convention.value}
-            for index, bounds in enumerate(evaluate(*own, editions=EDITIONS, **how)):
+            known = view.shape.convention.value
+            found = evaluate(*own, editions=EDITIONS, sink=view.sink, convention=known)
+            for index, bounds in enumerate(found):
                 for name in ALL_BOUNDS:
                     out[name][index, heads] = bounds[name]
             _GRAMS.give_back([gram])
