@@ -184,18 +184,17 @@ def compare(rounds: int, length: int, *, with_memory: bool) -> None:
         for name in names[number % len(names) :] + names[: number % len(names)]:
             taken[name].append(runs[name]())
     del runs
-    peaks = {name: memory(name, length) if with_memory else 0 for name in names}
     middle = {name: statistics.median(times) for name, times in taken.items()}
     base = names[0]
     print(f"{length} tokens, {torch.get_num_threads()} threads, median of {rounds} rounds")
-    print("| | s a document | × forward | median of the rounds' ratios | peak MB |")
-    print("|---|---|---|---|---|")
+    print("| | s a document | × forward | median of the rounds' ratios |\n|---|---|---|---|")
     for name in names:
         ratios = [one / other for one, other in zip(taken[name], taken[base], strict=True)]
-        print(
-            f"| {name} | {middle[name]:.2f} | {middle[name] / middle[base]:.2f}"
-            f" | {statistics.median(ratios):.2f} | {peaks[name] or '-'} |"
-        )
+        share = f"{middle[name] / middle[base]:.2f} | {statistics.median(ratios):.2f}"
+        print(f"| {name} | {middle[name]:.2f} | {share} |", flush=True)
+    if with_memory:
+        peaks = [f"{name} {memory(name, length):,}" for name in names]
+        print("peak memory, MB: " + ", ".join(peaks))
 
 
 def growth() -> None:
