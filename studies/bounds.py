@@ -160,8 +160,8 @@ def made(kind: str, documents: int, tokens: int, random: np.random.Generator) ->
         result = separability(weights[start : start + len(values)], values, n)
         curves[:, start : start + len(values)] = [result[name] for name in STATISTICS]
         start += len(values)
-    edges = evaluate(
-        weights, norms, gram, DIMENSION, n, edition="sharp", sink=True, convention="paper"
+    [edges] = evaluate(
+        weights, norms, gram, DIMENSION, n, editions=["sharp"], sink=True, convention="paper"
     )
     bounds = np.array([[edges[f"{name}_{side}"] for side in SIDES] for name in STATISTICS])
     return Pool(tokens=tokens, n=n, curves=curves, bounds=bounds)

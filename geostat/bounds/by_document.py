@@ -8,7 +8,7 @@ Imports empirical, theory and xarray.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 import xarray as xr
@@ -19,7 +19,8 @@ from geostat.datasets.progress import Progress, tracked
 from geostat.datasets.separability import ALL_BOUNDS, WITH_F, statistic_of
 from geostat.datasets.tokens import heads_of, layer_tokens
 from geostat.statistics.arrays import FloatArray
-from theory.evaluate.envelopes import envelopes
+from theory.evaluate.choices import Choices
+from theory.evaluate.envelopes import envelopes_by_edition
 from theory.head.gram import LagGram
 from theory.head.results import Edition
 
@@ -51,11 +52,11 @@ def evaluate(
     dimension: int,
     grid: np.ndarray,
     *,
-    edition: Edition,
+    editions: Sequence[Edition],
     sink: bool,
     convention: str,
-) -> dict[str, np.ndarray]:
-    """Bounds of heads that share one feasible Gram, by name, each (head, n).
+) -> list[dict[str, np.ndarray]]:
+    """Bounds of heads that share one feasible Gram, of each edition by name, each (head, n).
 
     Only the sharp edition knows the followup convention; there the printed bounds of P and R stand
     (their balls differ in ties only), those of F do not.
@@ -65,32 +66,32 @@ def evaluate(
     or "followup".
 
     >>> gram, alpha = LagGram(0.5 ** np.arange(8.0)), np.full((1, 8), 1 / 8)
-    >>> n, how = np.array([2, 4]), {"edition": "sharp", "sink": False, "convention": "paper"}
-    >>> found = evaluate(alpha, np.ones(8), gram, 64, n, **how)
+    >>> n, how = np.array([2, 4]), {"editions": ["sharp"], "sink": False, "convention": "paper"}
+    >>> [found] = evaluate(alpha, np.ones(8), gram, 64, n, **how)
     >>> sorted(found)[:2], found["recall_lower"].shape
     (['f_inner_lower', 'f_inner_upper'], (1, 2))
     """
     followup, first = convention == "followup", 0 if sink else None
-    known: Literal["paper", "followup"] = "followup" if followup and edition == "sharp" else "paper"
-    norms = np.broadcast_to(norms, alpha.shape)
-    bounds = envelopes(
-        alpha,
-        norms,
-        gram,
-        dimension,
-        grid,
-        edition=edition,
-        sink=first,
-        convention=known,
-        feasible=True,
-    )
-    out = {name: np.array(getattr(bounds, name)) for name in ALL_BOUNDS}
-    if followup and edition != "sharp":
-        out |= {
-            name: np.full_like(array, np.nan)
-            for name, array in out.items()
-            if name.startswith("f_")
+    each: list[Choices] = [
+        {
+            "edition": edition,
+            "sink": first,
+            "convention": "followup" if followup and edition == "sharp" else "paper",
+            "feasible": True,
         }
+        for edition in editions
+    ]
+    norms = np.broadcast_to(norms, alpha.shape)
+    out = []
+    for bounds in envelopes_by_edition(alpha, norms, gram, dimension, grid, each):
+        one = {name: np.array(getattr(bounds, name)) for name in ALL_BOUNDS}
+        if followup and bounds.edition != "sharp":
+            one |= {
+                name: np.full_like(array, np.nan)
+                for name, array in one.items()
+                if name.startswith("f_")
+            }
+        out.append(one)
     return out
 
 
@@ -102,11 +103,11 @@ def bounds_of_layer(
     gram: LagGram | np.ndarray,
     grid: np.ndarray,
     *,
-    edition: Edition,
+    editions: Sequence[Edition],
     names: Sequence[str] = ALL_BOUNDS,
 ) -> FloatArray:
-    """Bounds at each profile of weights, (…, token) → (bound, …, n); NaN of a profile that holds
-    NaN.
+    """Bounds at each profile of weights, (…, token) → (edition, bound, …, n); NaN of a profile that
+    holds NaN.
 
     The heads share one value head, whose `norms`, (token,), and feasible `gram` are given; /capture
     tells the dimension, the convention and what the layer, by its index, sees. `grid` holds sizes
@@ -114,13 +115,13 @@ def bounds_of_layer(
     """
     rows = weights.reshape(-1, weights.shape[-1])
     known = np.isfinite(rows).all(axis=-1)
-    stacked = np.full((len(names), len(rows), len(grid)), np.nan)
+    stacked = np.full((len(editions), len(names), len(rows), len(grid)), np.nan)
     if known.any():
         own = (rows[known], norms, gram, int(capture.attrs["dimension"]), grid)
         sink, convention = layer_tokens(capture, layer).sink, str(capture.attrs["convention"])
-        result = evaluate(*own, edition=edition, sink=sink, convention=convention)
-        stacked[:, known] = np.stack([result[name] for name in names])
-    return stacked.reshape(len(names), *weights.shape[:-1], len(grid))
+        results = evaluate(*own, editions=editions, sink=sink, convention=convention)
+        stacked[:, :, known] = [[result[name] for name in names] for result in results]
+    return stacked.reshape(len(editions), len(names), *weights.shape[:-1], len(grid))
 
 
 def fitted_heads(

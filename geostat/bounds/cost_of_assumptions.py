@@ -16,7 +16,8 @@ import numpy as np
 import xarray as xr
 
 from geostat.bounds.by_document import bounds_of_layer, envelope_grid, fitted_heads, measured_curves
-from geostat.bounds.head import NEEDED, Groups, value_head
+from geostat.bounds.head import NEEDED, FittedHead, Groups, value_head
+from geostat.datasets.overlap import overlapped
 from geostat.datasets.progress import Progress
 from geostat.datasets.separability import BOUNDS, SIDES, STATISTICS
 from geostat.datasets.variable import Variable, variables, words_along
@@ -121,8 +122,9 @@ def swap_ingredients(
     grid = envelope_grid(inner, points) if inner.size else inner
     swapped = _Swapped(groups, grid)
     if grid.size:
-        for at in fitted_heads(capture, groups["norms"], groups["similarity"], gram, progress):
-            swapped.evaluate(*at)
+        each = fitted_heads(capture, groups["norms"], groups["similarity"], gram, progress)
+        for found in overlapped(swapped.evaluated, each):
+            swapped.add(*found)
     coords = {name: capture[name].variable for name in ("layer", "head", "kv_head")}
     coords["swap"] = words_along("swap", SWAPS, "ingredients measured, the others fitted")
     coords["n_envelope"] = xr.Variable(
@@ -157,25 +159,37 @@ class _Swapped:
         self.inside = {statistic: np.zeros(counted) for statistic in STATISTICS}
         self.known = {statistic: np.zeros(counted) for statistic in STATISTICS}
 
-    def evaluate(self, layer: int, kv_head: int, heads: np.ndarray, fitted: Any) -> None:
-        """Add one value head and the heads that share it."""
-        capture, measured = (
-            self.groups["capture"],
-            value_head(self.groups, layer, kv_head, heads),
-        )
-        self.moved[layer, kv_head] = measured.moved
+    def evaluated(
+        self, of: tuple[int, int, np.ndarray, FittedHead]
+    ) -> tuple[int, int, np.ndarray, float, list[FloatArray]]:
+        """Return one value head, the heads that share it, how far its cosines were moved, and the
+        bounds of each swap, (bound, document, head, n); none where it has no measured cosines.
+        """
+        (layer, kv_head, heads, fitted), capture = of, self.groups["capture"]
+        measured = value_head(self.groups, layer, kv_head, heads)
         if measured.gram is None:
-            return
+            return layer, kv_head, heads, measured.moved, []
         each = []
-        for at, taken in enumerate(SWAPS.values()):
+        for taken in SWAPS.values():
             weights_of = measured.weights if "weights" in taken else measured.weight_model[None]
             norms_of = measured.norms if "norms" in taken else fitted.norms
             gram_of = measured.gram if "similarity" in taken else fitted.gram
             own = (weights_of, norms_of, gram_of, self.grid)
-            result = bounds_of_layer(capture, layer, *own, edition="sharp", names=BOUNDS)
+            [bounds] = bounds_of_layer(capture, layer, *own, editions=["sharp"], names=BOUNDS)
+            each.append(bounds)
+        return layer, kv_head, heads, measured.moved, each
+
+    def add(
+        self, layer: int, kv_head: int, heads: np.ndarray, moved: float, results: list[FloatArray]
+    ) -> None:
+        """Add what was `evaluated` of one value head."""
+        self.moved[layer, kv_head] = moved
+        if not results:
+            return
+        for at, result in enumerate(results):
             self.bounds[:, at, layer, heads] = result.mean(axis=1)
-            each.append(dict(zip(BOUNDS, result, strict=True)))
-        between = self.grid < int(capture["tokens"][layer])
+        each = [dict(zip(BOUNDS, result, strict=True)) for result in results]
+        between = self.grid < int(self.groups["capture"]["tokens"][layer])
         for statistic in STATISTICS:
             curve = _without_each(self.curves[statistic][:, layer, heads])
             limits = [[_without_each(one[f"{statistic}_{side}"]) for side in SIDES] for one in each]

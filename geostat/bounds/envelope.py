@@ -27,7 +27,8 @@ from geostat.bounds.by_document import (
 )
 from geostat.bounds.calibration import drawn_curves
 from geostat.bounds.gaps import gap_error, laid_over, means_and_gaps
-from geostat.bounds.head import MEASURED, document_weights
+from geostat.bounds.head import MEASURED, FittedHead, document_weights
+from geostat.datasets.overlap import overlapped
 from geostat.datasets.progress import Progress, part_of
 from geostat.datasets.separability import (
     ALL_BOUNDS,
@@ -146,13 +147,12 @@ def envelope_dataset(
     if "measured_envelope" in tree:
         own = _measured_bounds(tree["measured_envelope"].to_dataset(), curves, editions, grid)
         bounds, names = np.concatenate([bounds, own], axis=3), [*grams, MEASURED]
-    of_value_head = VARIABLES[-1].dims
     envelope = _bounds_dataset(capture, bounds, editions, names, grid)
-    envelope = envelope.assign(
-        projected=(of_value_head, moved), projection_distance=(of_value_head, distance)
-    )
+    for name, one in (("projected", moved), ("projection_distance", distance)):
+        envelope[name] = (VARIABLES[-1].dims, one)
     for at, statistic in enumerate(WITH_F):
-        envelope = envelope.assign(_against_measured(envelope, curves[statistic]))
+        laid = laid_over(envelope, curves[statistic])
+        envelope = envelope.assign({f"{statistic}{part}": values for part, values in laid.items()})
         envelope = envelope.assign(_against_drawn(envelope, drawn[at], statistic))
     return _described(envelope, capture.sizes["document"])
 
@@ -182,22 +182,39 @@ def _fitted_bounds(
     distance = np.zeros(moved.shape)
     for index, gram in enumerate(grams):
         share = part_of(progress, index / len(grams), (index + 1) / len(grams))
-        for layer, kv_head, group, model in fitted_heads(capture, norms, similarity, gram, share):
+        each = fitted_heads(capture, norms, similarity, gram, share)
+        laid = overlapped(partial(_one_value_head, capture, curves, editions, grid), each)
+        for layer, kv_head, group, model, curve, parts in laid:
             at = (index, layer, kv_head)
             moved[at], distance[at] = model.projected, model.distance
-            weights = document_weights(capture, layer, group)
-            measured = curve_of_each_bound(curves.isel(layer=layer, head=group))
-            seed = layer * kv_heads + kv_head
-            one = drawn_curves(capture, layer, weights, model, grid, seed)
-            drawn[:, index, :, layer][:, :, group] = one
-            of_each_bound = np.repeat(one, len(SIDES), axis=0)
-            for place, edition in enumerate(editions):
-                result = bounds_of_layer(
-                    capture, layer, weights, model.norms, model.gram, grid, edition=edition
-                )
-                parts = (*means_and_gaps(result, measured), gap_error(result, of_each_bound))
-                bounds[:, :, place, index, layer, group] = parts
+            drawn[:, index, :, layer][:, :, group] = curve
+            for place, of_edition in enumerate(parts):
+                bounds[:, :, place, index, layer, group] = of_edition
     return bounds, drawn, moved, distance
+
+
+def _one_value_head(
+    capture: xr.Dataset,
+    curves: xr.Dataset,
+    editions: Sequence[Edition],
+    grid: np.ndarray,
+    fitted: tuple[int, int, np.ndarray, FittedHead],
+) -> tuple[int, int, np.ndarray, FittedHead, FloatArray, list[tuple[FloatArray, ...]]]:
+    """Return one of `fitted_heads`, its drawn curves, (statistic, document, head, n), and by
+    edition means of the bounds and errors of the gaps, PARTS of (bound, head, n).
+    """
+    layer, kv_head, group, model = fitted
+    weights = document_weights(capture, layer, group)
+    measured = curve_of_each_bound(curves.isel(layer=layer, head=group))
+    seed = layer * capture.sizes["kv_head"] + kv_head
+    drawn = drawn_curves(capture, layer, weights, model, grid, seed)
+    of_each_bound = np.repeat(drawn, len(SIDES), axis=0)
+    own = (weights, model.norms, model.gram, grid)
+    parts = [
+        (*means_and_gaps(result, measured), gap_error(result, of_each_bound))
+        for result in bounds_of_layer(capture, layer, *own, editions=editions)
+    ]
+    return layer, kv_head, group, model, drawn, parts
 
 
 def _measured_bounds(
@@ -250,18 +267,11 @@ def _bounds_dataset(
     return xr.Dataset(out, coords=coords | of_capture | {"n_envelope": sizes})
 
 
-def _against_measured(envelope: xr.Dataset, curve: xr.DataArray) -> dict[str, xr.DataArray]:
-    """A measured statistic, by document, with its error, how far its mean lies outside its
-    bounds, and whether clearly.
-    """
-    return {f"{curve.name}{part}": values for part, values in laid_over(envelope, curve).items()}
-
-
 def _against_drawn(
     envelope: xr.Dataset, drawn: FloatArray, statistic: str
 ) -> dict[str, xr.DataArray]:
-    """The same of heads drawn from Model G, (fitted gram, document, layer, head, n), less the
-    statistic itself; where no Gram was fitted excess is NaN.
+    """What `laid_over` tells of heads drawn from Model G, (fitted gram, document, layer, head, n);
+    where no Gram was fitted excess is NaN.
     """
     fitted = envelope["fitted_gram"].values
     bounds = envelope.sel(gram=fitted)

@@ -109,11 +109,11 @@ def _feasible(by_lag: FloatArray, rho0: float, seen: LayerTokens) -> tuple[LagGr
     """Measured cosines as a Gram that vectors have, and by how much cosines or ρ₀ had to be
     moved for it, whichever is more.
     """
-    moved = 0.0
-    if not np.isfinite(LagGram(by_lag).edge(seen.content)):
+    gram, moved = LagGram(by_lag, rho0), 0.0
+    if not np.isfinite(gram.edge(seen.content)):  # which the Gram keeps, for `project`
         clipped = clip_spectrum(by_lag)
-        by_lag, moved = clipped.by_lag, clipped.distance
-    result = project(LagGram(by_lag, rho0), seen.tokens, sink=0 if seen.sink else None)
+        gram, moved = LagGram(clipped.by_lag, rho0), clipped.distance
+    result = project(gram, seen.tokens, sink=0 if seen.sink else None)
     assert isinstance(
         result.gram, LagGram
     )  # the cosines by lag are feasible, so ρ₀ alone can be too large

@@ -56,11 +56,10 @@ class MeasuredEnvelope:
             directions = values[kv_head] / np.where(norms > 0, norms, 1.0)[:, None]
             gram = np.matmul(directions, directions.T, out=_GRAMS.take(len(norms)))
             np.fill_diagonal(gram, 1.0)
-            for index, edition in enumerate(EDITIONS):
-                own = (alpha[heads], norms, gram, view.shape.dimension, grid)
-                bounds = evaluate(
-                    *own, edition=edition, sink=view.sink, convention=view.shape.convention.value
-                )
+            own = (alpha[heads], norms, gram, view.shape.dimension, grid)
+            known = view.shape.convention.value
+            found = evaluate(*own, editions=EDITIONS, sink=view.sink, convention=known)
+            for index, bounds in enumerate(found):
                 for name in ALL_BOUNDS:
                     out[name][index, heads] = bounds[name]
             _GRAMS.give_back([gram])

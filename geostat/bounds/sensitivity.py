@@ -18,6 +18,7 @@ import xarray as xr
 
 from geostat.bounds.by_document import envelope_grid, evaluate
 from geostat.bounds.head import Groups, document_weights
+from geostat.datasets.overlap import overlapped
 from geostat.datasets.progress import Progress, tracked
 from geostat.datasets.separability import BOUNDS, STATISTICS
 from geostat.datasets.tokens import layer_tokens, value_heads
@@ -125,10 +126,11 @@ def sensitivity(tree: xr.DataTree, progress: Progress | None = None) -> xr.Datas
     } | {name: np.full((layers, grid.size), np.nan) for name in STATISTICS}
     found |= {name: np.full((layers, *shape), np.nan) for name in ("value", "moved")}
     found["of_head"] = np.full(layers, -1)
-    for layer in tracked(list(range(layers)) if grid.size else [], progress):
+
+    def of_layer(layer: int) -> None:
         chosen = _median_head(groups, layer)
         if chosen is None:
-            continue
+            return
         head, fitted = chosen
         sink = layer_tokens(capture, layer).sink
         found["of_head"][layer] = int(capture["head"].values[head])
@@ -142,6 +144,9 @@ def sensitivity(tree: xr.DataTree, progress: Progress | None = None) -> xr.Datas
                 _copy_fit(fitted, layer, (at, step), found)
             else:
                 _change(groups, layer, head, fitted, (at, step), grid, found)
+
+    for _ in overlapped(of_layer, tracked(list(range(layers)) if grid.size else [], progress)):
+        pass
     coords = {
         "layer": capture["layer"].variable,
         "parameter": words_along("parameter", CHANGED, "the parameter that is changed"),
@@ -190,13 +195,13 @@ def _change(
     norms = np.full(seen.tokens, changed.scale)
     norms[0] *= changed.lam  # 1 where the first token is no sink
     weights = document_weights(capture, layer, np.array([head]))[0]
-    bounds = evaluate(
+    [bounds] = evaluate(
         weights,
         norms,
         near.gram,
         int(changed.d),
         grid,
-        edition="sharp",
+        editions=["sharp"],
         sink=seen.sink,
         convention=str(capture.attrs["convention"]),
     )

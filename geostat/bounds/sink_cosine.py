@@ -12,7 +12,8 @@ import numpy as np
 import xarray as xr
 
 from geostat.bounds.by_document import bounds_of_layer, fitted_heads
-from geostat.bounds.head import document_weights
+from geostat.bounds.head import FittedHead, document_weights
+from geostat.datasets.overlap import overlapped
 from geostat.datasets.tokens import layer_tokens
 from geostat.statistics.arrays import FloatArray
 from theory.head.gram import LagGram
@@ -31,10 +32,12 @@ def change_with_sink_cosine(
     or sink, or with no more than `size` tokens.
     """
     out = np.full((len(BOUNDS), capture.sizes["layer"], capture.sizes["head"]), np.nan)
-    for layer, _, group, model in fitted_heads(capture, norms, similarity, "exponential"):
+
+    def change(fitted: tuple[int, int, np.ndarray, FittedHead]) -> None:
+        layer, _, group, model = fitted
         seen, gram = layer_tokens(capture, layer), model.gram
         if not seen.sink or seen.tokens <= size or not isinstance(gram, LagGram):
-            continue
+            return
         weights = document_weights(capture, layer, group)
         ends = [
             bounds_of_layer(
@@ -44,10 +47,13 @@ def change_with_sink_cosine(
                 model.norms,
                 replace(gram, rho0=float(np.clip(gram.rho0 + step, -1, 1))),
                 np.array([size]),
-                edition="printed",
+                editions=["printed"],
                 names=BOUNDS,
-            ).clip(0, 1)
+            )[0].clip(0, 1)
             for step in (-rise / 2, rise / 2)
         ]
         out[:, layer, group] = (ends[1] - ends[0])[..., 0].mean(axis=1)
+
+    for _ in overlapped(change, fitted_heads(capture, norms, similarity, "exponential")):
+        pass
     return out

@@ -100,7 +100,7 @@ def _evaluated(
     fits = (groups["norms"], groups["similarity"])
     for layer, _, heads, model in fitted_heads(capture, *fits, gram):
         weights = document_weights(capture, layer, heads)
-        bounds[:, :, layer, heads] = bounds_of_layer(
-            capture, layer, weights, model.norms, model.gram, grid, edition=edition, names=BOUNDS
-        )
+        own = (weights, model.norms, model.gram, grid)
+        found = bounds_of_layer(capture, layer, *own, editions=[edition], names=BOUNDS)
+        bounds[:, :, layer, heads] = found[0]
     return dict(zip(BOUNDS, bounds, strict=True))

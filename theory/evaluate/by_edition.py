@@ -6,8 +6,9 @@ there are many. Imports numpy; scipy and numba lazily.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,10 @@ from theory.editions.printed import Margins, printed_bounds, printed_margins
 from theory.evaluate.choices import Settings
 from theory.head.inputs import HeadInput
 from theory.head.ranked import Ranked, Summary, rank_tokens, summarise
-from theory.head.results import QUANTITIES
+from theory.head.results import QUANTITIES, Edition
+
+SELECTED_ROWS: Final[tuple[Edition, ...]] = ("printed", "sharp")
+"""Editions that read the cosines of selected tokens alone, not of two that are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,19 +38,43 @@ class HeadBounds:
 
 
 def bounds_of_heads(
-    heads: HeadInput, cosines: npt.NDArray[Any], settings: Settings
-) -> list[HeadBounds]:
-    """Return the bounds of a few heads at the sizes below T."""
+    heads: HeadInput, cosines: npt.NDArray[Any], each: Sequence[Settings]
+) -> list[list[HeadBounds]]:
+    """Return the bounds of a few heads at the sizes below T, by settings, which differ in edition
+    and convention alone: tokens are ranked once.
+    """
     from theory.editions.sharp import many_heads
 
-    alpha, norms, sink, dimension = heads.alpha, heads.norms, heads.sink, heads.dimension
-    inner = heads.n[heads.n < heads.tokens]
+    inner, fast = heads.n[heads.n < heads.tokens], each[0].fast
+    whole = any(settings.edition not in SELECTED_ROWS for settings in each)
 
     def ranked(h: int) -> tuple[Ranked, Summary]:
-        if settings.fast:
-            return many_heads.prepare(alpha[h], norms[h], cosines, sink, inner)
-        head = rank_tokens(alpha[h], norms[h], cosines, sink)
+        alpha, norms = heads.alpha[h], heads.norms[h]
+        if fast:
+            return many_heads.prepare(alpha, norms, cosines, heads.sink, inner, whole=whole)
+        head = rank_tokens(alpha, norms, cosines, heads.sink)
         return head, summarise(head, inner)
+
+    run = many_heads.in_threads if fast else lambda work, tasks: [work(task) for task in tasks]
+    ready = run(ranked, range(len(heads.alpha)))
+    try:
+        return [_bounds_of_ranked(heads, cosines, ready, settings, run) for settings in each]
+    finally:
+        if fast:
+            many_heads.BY_RANK.give_back(head.cosines for head, _ in ready)
+
+
+def _bounds_of_ranked(
+    heads: HeadInput,
+    cosines: npt.NDArray[Any],
+    ready: list[tuple[Ranked, Summary]],
+    settings: Settings,
+    run: Callable[[Callable[[int], HeadBounds], Iterable[int]], list[HeadBounds]],
+) -> list[HeadBounds]:
+    """Return the bounds of heads whose tokens are ranked; `run` applies a function to each."""
+    dimension, sink = heads.dimension, heads.sink
+    inner = heads.n[heads.n < heads.tokens]
+    sharp = _sharp_values(ready, dimension, settings) if settings.edition == "sharp" else []
 
     def bounded(h: int) -> HeadBounds:
         head, summary = ready[h]
@@ -61,7 +89,7 @@ def bounds_of_heads(
             values, reliable = _conditional_values(head, summary, dimension, settings)
         elif settings.edition == "predicted":
             values, reliable = _predicted_values(
-                alpha[h], norms[h], cosines, dimension, inner, settings
+                heads.alpha[h], heads.norms[h], cosines, dimension, inner, settings
             )
         elif settings.edition == "sharp":
             values = sharp[h]
@@ -69,18 +97,7 @@ def bounds_of_heads(
             values = _printed_or_repaired_values(head, summary, margins, dimension, settings)
         return HeadBounds(values=values, reliable=reliable, margins=margins, summary=summary)
 
-    run = (
-        many_heads.in_threads
-        if settings.fast
-        else lambda work, tasks: [work(task) for task in tasks]
-    )
-    ready = run(ranked, range(len(alpha)))
-    try:
-        sharp = _sharp_values(ready, dimension, settings) if settings.edition == "sharp" else []
-        return run(bounded, range(len(alpha)))
-    finally:
-        if settings.fast:
-            many_heads.BY_RANK.give_back(head.cosines for head, _ in ready)
+    return run(bounded, range(len(ready)))
 
 
 def _sharp_values(

@@ -9,6 +9,7 @@ numba lazily.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -70,8 +71,9 @@ def envelope(
         [1.0, 0.946]
     """
     settings = Settings(fast=False, **choices)
-    heads = _checked(alpha, norms, gram, dimension, n, settings, axes=1)
-    result = _evaluate(replace(heads, alpha=heads.alpha[None], norms=heads.norms[None]), settings)
+    heads = _checked(alpha, norms, gram, dimension, n, [settings], axes=1)
+    one = replace(heads, alpha=heads.alpha[None], norms=heads.norms[None])
+    result = _evaluate(one, [settings])[0]
     arrays = {
         name: value[0]
         for name in Envelope.__slots__
@@ -103,37 +105,58 @@ def envelopes(
         >>> envelopes(alpha, 1.0, gram, 4, [1, 2], edition="printed").margin.shape
         (2, 2)
     """
-    settings = Settings(fast=True, **choices)
+    return envelopes_by_edition(alpha, norms, gram, dimension, n, [choices])[0]
+
+
+def envelopes_by_edition(
+    alpha: Any, norms: Any, gram: Gram, dimension: int, n: Any, each: Sequence[Choices]
+) -> list[Envelope]:
+    """Return `envelopes` for each choice of several, which differ in edition and convention alone:
+    tokens are ranked once for all.
+
+    Raises:
+        InputError: as `envelopes`.
+    """
+    settings = [Settings(fast=True, **choices) for choices in each]
     return _evaluate(_checked(alpha, norms, gram, dimension, n, settings, axes=2), settings)
 
 
 def _checked(
-    alpha: Any, norms: Any, gram: Gram, dimension: int, n: Any, settings: Settings, *, axes: int
+    alpha: Any,
+    norms: Any,
+    gram: Gram,
+    dimension: int,
+    n: Any,
+    each: Sequence[Settings],
+    *,
+    axes: int,
 ) -> HeadInput:
-    exists = settings.edition in UNDER_MODEL_G
     return checked_input(
         alpha,
         norms,
         gram,
         dimension,
         n,
-        sink=settings.sink,
-        feasible=settings.feasible,
+        sink=each[0].sink,
+        feasible=each[0].feasible,
         axes=axes,
-        exists=exists,
+        exists=any(settings.edition in UNDER_MODEL_G for settings in each),
     )
 
 
-def _evaluate(heads: HeadInput, settings: Settings) -> Envelope:
+def _evaluate(heads: HeadInput, each: Sequence[Settings]) -> list[Envelope]:
     """Evaluate a few heads at a time, as many as memory may hold together."""
     cosines, together = heads.cosines(), max(1, WORK_BYTES // (8 * heads.tokens**2))
-    parts: list[HeadBounds] = []
+    parts: list[list[HeadBounds]] = [[] for _ in each]
     for start in range(0, len(heads.alpha), together):
-        few = slice(start, start + together)
-        parts += bounds_of_heads(
-            replace(heads, alpha=heads.alpha[few], norms=heads.norms[few]), cosines, settings
-        )
-    return _assemble(parts, heads, cosines, settings)
+        rows = slice(start, start + together)
+        few = replace(heads, alpha=heads.alpha[rows], norms=heads.norms[rows])
+        for part, bounds in zip(parts, bounds_of_heads(few, cosines, each), strict=True):
+            part += bounds
+    return [
+        _assemble(part, heads, cosines, settings)
+        for part, settings in zip(parts, each, strict=True)
+    ]
 
 
 def _assemble(

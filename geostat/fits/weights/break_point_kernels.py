@@ -17,6 +17,8 @@ CANDIDATES = 5
 """How many of the best frequencies of the coarse search are refined."""
 MIN_OSCILLATION = 8
 """Fewest tokens an oscillation may span: with fewer, four free parameters fit anything."""
+TOGETHER = 256
+"""Frequencies that the coarse search takes at once: what it keeps of them fits the cache."""
 ETA_MAX = 0.99
 """Largest η where there is an oscillation; at 1 its logarithm has no bound."""
 
@@ -286,15 +288,20 @@ def _monotone(y, w, out):  # type: ignore[no-untyped-def]
     )
 
 
-@compiled(fastmath=True)
-def _project(r, cosines, starts, projected):  # type: ignore[no-untyped-def]
-    """Write Σ r cos(ωi) over each block, for every frequency."""
-    for f in range(cosines.shape[0]):
-        for k in range(starts.size - 1):
-            total = 0.0
-            for j in range(starts[k], starts[k + 1]):
-                total += r[j] * cosines[f, j]
-            projected[f, k] = total
+@compiled(fastmath={"contract"})
+def _project(rows, cosines, starts, projected):  # type: ignore[no-untyped-def]
+    """Write Σ r cos(ωi) of each row over each block, for every frequency: (row, block, frequency).
+
+    Rows go together through the cosines, (token, frequency), which are many megabytes.
+    """
+    projected[:] = 0.0
+    for k in range(starts.size - 1):
+        for j in range(starts[k], starts[k + 1]):
+            cosine = cosines[j]
+            for i in range(rows.shape[0]):
+                r, total = rows[i, j], projected[i, k]
+                for f in range(total.size):
+                    total[f] += r * cosine[f]
 
 
 @compiled()
@@ -331,73 +338,116 @@ def _tails(r, w, starts, etas):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _coarse(  # type: ignore[no-untyped-def]
-    projected, block_cos, block_cos2, block_r, starts, frequencies, etas, tails, score, picks
-):
+def _add_block(cos2, cos, projected, swing, mean, own, block, old, new):  # type: ignore[no-untyped-def]
+    """Add one block's oscillation to the sums, and keep the largest sum and its block."""
+    sums, top, at = old
+    new_sums, new_top, new_at = new
+    for f in range(cos2.size):
+        total = sums[f] + (
+            swing * (swing * cos2[f] + 2.0 * mean * cos[f] - 2.0 * projected[f]) + own
+        )
+        new_sums[f] = total
+        more = total > top[f]
+        new_top[f] = total if more else top[f]
+        new_at[f] = block if more else at[f]
+
+
+@compiled()
+def _keep_best(sums, top, at, shared, separate, place, score, other, pick, other_pick):  # type: ignore[no-untyped-def]
+    """Keep the least gain of each frequency, of both forms, and where it is."""
+    for f in range(sums.size):
+        base = sums[f] - top[f]
+        less, other_less = base + shared < score[f], base + separate < other[f]
+        score[f] = base + shared if less else score[f]
+        other[f] = base + separate if other_less else other[f]
+        pick[f] = place + at[f] if less else pick[f]
+        other_pick[f] = place + at[f] if other_less else other_pick[f]
+
+
+@compiled()
+def _coarse(projected, block_cos, block_cos2, block_r, starts, fastest, etas, tails, score, picks):  # type: ignore[no-untyped-def]
     """Write, for each oscillating form and frequency, the best coarse gain over amplitudes and
-    pairs of blocks, and where it is.
+    pairs of blocks, and where it is: (amplitude·B + last block)·B + first block, B = blocks + 1.
+
+    Arrays of blocks are (block, frequency), so that the inner loops go over frequencies, TOGETHER
+    at a time; `fastest` is that of `break_points`.
     """
-    blocks = starts.size - 1
-    sums = np.zeros(blocks + 1)
+    blocks, count = projected.shape
     score[:] = np.inf
-    for f in range(frequencies.size):
-        span = max(float(MIN_OSCILLATION), 2.0 * np.pi / frequencies[f])
+    # Of the oscillation from the start to each block, and the largest so far, with its block.
+    sums, top = np.zeros((blocks + 1, TOGETHER)), np.zeros((blocks + 1, TOGETHER))
+    at = np.zeros((blocks + 1, TOGETHER), dtype=np.int64)
+    for begin in range(0, count, TOGETHER):
+        end = min(begin + TOGETHER, count)
         for e in range(etas.size):
             root = np.sqrt(1.0 - etas[e] * etas[e])
             mean, swing = np.log((1.0 + root) / 2.0), 2.0 * (1.0 - root) / etas[e]
             for k in range(blocks):
-                size = starts[k + 1] - starts[k]
-                sums[k + 1] = sums[k] + (
-                    swing
-                    * (
-                        swing * block_cos2[f, k]
-                        + 2.0 * mean * block_cos[f, k]
-                        - 2.0 * projected[f, k]
-                    )
-                    + mean * (mean * size - 2.0 * block_r[k])
-                )
-            top, top_k, ahead = -np.inf, -1, 0
+                own = mean * (mean * (starts[k + 1] - starts[k]) - 2.0 * block_r[k])
+                cos2, cos = block_cos2[k, begin:end], block_cos[k, begin:end]
+                old, new = (sums[k], top[k], at[k]), (sums[k + 1], top[k + 1], at[k + 1])
+                _add_block(cos2, cos, projected[k, begin:end], swing, mean, own, k + 1, old, new)
             for k in range(1, blocks + 1):
-                while starts[k] - starts[ahead] >= span:
-                    if sums[ahead] > top:
-                        top, top_k = sums[ahead], ahead
-                    ahead += 1
                 # A tail that starts inside block k: the oscillation is counted to the block's start
                 # only, lest it fit the tail.
-                base = sums[k] - top
-                shared = base + (tails[e, k] if k < blocks else 0.0)
-                separate = base + (tails[etas.size, k] if k < blocks else 0.0)
-                if shared < score[0, f]:
-                    score[0, f] = shared
-                    picks[0, f, 0], picks[0, f, 1], picks[0, f, 2] = e, top_k, k
-                if separate < score[1, f]:
-                    score[1, f] = separate
-                    picks[1, f, 0], picks[1, f, 1], picks[1, f, 2] = e, top_k, k
+                shared = tails[e, k] if k < blocks else 0.0
+                separate = tails[etas.size, k] if k < blocks else 0.0
+                place = (e * (blocks + 1) + k) * (blocks + 1)
+                # An oscillation from block a on must hold a period: of the blocks that a frequency
+                # may start from, the last is a from `fastest` of a to that of a + 1.
+                stop = end
+                for a in range(k - 1, -1, -1):
+                    start = max(fastest[starts[k] - starts[a]], begin)
+                    if start < stop:
+                        part, here = slice(start, stop), slice(start - begin, stop - begin)
+                        _keep_best(
+                            sums[k, here],
+                            top[a, here],
+                            at[a, here],
+                            shared,
+                            separate,
+                            place,
+                            score[0, part],
+                            score[1, part],
+                            picks[0, part],
+                            picks[1, part],
+                        )
+                        stop = start
+                    if stop <= begin:
+                        break
 
 
 @compiled()
 def _oscillating(  # type: ignore[no-untyped-def]
-    y, w, first, level, slope, frequencies, cosines, block_cos, block_cos2, starts, etas, out
+    y,
+    w,
+    r,
+    projected,
+    first,
+    level,
+    slope,
+    frequencies,
+    block_cos,
+    block_cos2,
+    starts,
+    fastest,
+    etas,
+    out,
 ):
     """Write the best shared (out[0]) and separate (out[1]) fit of one row: steps 2-4."""
     n, blocks = y.size, starts.size - 1
-    r = w * (y - level)
     block_r = np.zeros(blocks)
     for k in range(blocks):
         for j in range(starts[k], starts[k + 1]):
             block_r[k] += r[j]
     if slope > 0.0:  # a long tail fixes a shared η better than any grid
         etas = np.append(etas, min(slope, ETA_MAX))
-    projected = np.empty((frequencies.size, blocks))
-    _project(r, cosines, starts, projected)
     tails, where = _tails(r, w, starts, etas)
     scores, picks = (
         np.empty((2, frequencies.size)),
-        np.zeros((2, frequencies.size, 3), dtype=np.int64),
+        np.zeros((2, frequencies.size), dtype=np.int64),
     )
-    _coarse(
-        projected, block_cos, block_cos2, block_r, starts, frequencies, etas, tails, scores, picks
-    )
+    _coarse(projected, block_cos, block_cos2, block_r, starts, fastest, etas, tails, scores, picks)
     for form in range(2):
         shared, score = form == 0, scores[form]
         best, best_theta, best_1, best_2 = np.inf, np.zeros(4), -1, -1
@@ -405,7 +455,8 @@ def _oscillating(  # type: ignore[no-untyped-def]
             f = np.argmin(score)
             if not np.isfinite(score[f]):
                 break
-            e, k1, k2 = picks[form, f]
+            place, k1 = divmod(picks[form, f], blocks + 1)
+            e, k2 = divmod(place, blocks + 1)
             j2 = where[e if shared else etas.size, k2] if k2 < blocks else n - 1
             j1 = min(max(starts[k1] - 1, 0), j2 - MIN_OSCILLATION)
             if j1 >= 0:
@@ -432,17 +483,26 @@ def _oscillating(  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def search_rows(rows, first, frequencies, cosines, block_cos, block_cos2, starts, etas, out):  # type: ignore[no-untyped-def]
+def search_rows(  # type: ignore[no-untyped-def]
+    rows, first, frequencies, cosines, block_cos, block_cos2, starts, fastest, etas, out
+):
     """Fit each row with all forms, in the order of FORMS; with the monotone one only where `out`
     has room for one.
     """
     out[:] = np.nan
+    oscillates = np.zeros(rows.shape[0], dtype=np.bool_)
+    centres = np.zeros(rows.shape[0])
+    centred, weights, residual = (
+        np.zeros(rows.shape),
+        np.zeros(rows.shape),
+        np.zeros(rows.shape),
+    )
     for i in range(rows.shape[0]):
         known = np.isfinite(rows[i])
         count = known.sum()
         if count == 0:
             continue
-        y, w = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+        y, w = centred[i], weights[i]
         centre = 0.0
         for j in range(y.size):
             if known[j]:
@@ -460,22 +520,31 @@ def search_rows(rows, first, frequencies, cosines, block_cos, block_cos2, starts
             out[i, 0, 5], out[i, 0, 6], out[i, 0, 7] = y.size - 1, y.size - 1, 1.0
             continue
         _monotone(y, w, out[i, 0])
-        if out.shape[1] > 1 and count >= MIN_OSCILLATION + 4:
+        oscillates[i] = out.shape[1] > 1 and count >= MIN_OSCILLATION + 4
+        residual[i] = w * (y - out[i, 0, 1])
+        centres[i] = centre
+    projected = np.empty((rows.shape[0], starts.size - 1, frequencies.size))
+    if oscillates.any():
+        _project(residual, cosines, starts, projected)
+    for i in range(rows.shape[0]):
+        if oscillates[i]:
             _oscillating(
-                y,
-                w,
+                centred[i],
+                weights[i],
+                residual[i],
+                projected[i],
                 first,
                 out[i, 0, 1],
                 out[i, 0, 3],
                 frequencies,
-                cosines,
                 block_cos,
                 block_cos2,
                 starts,
+                fastest,
                 etas,
                 out[i, 1:],
             )
-        out[i, :, 1] += centre
+        out[i, :, 1] += centres[i]
 
 
 @compiled()

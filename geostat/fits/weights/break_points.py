@@ -30,7 +30,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from geostat.fits.weights.break_point_kernels import search_rows
+from geostat.fits.weights.break_point_kernels import MIN_OSCILLATION, search_rows
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.losses import mean_over_documents
 
@@ -42,15 +42,18 @@ FORMS = ("monotone", "shared", "separate")
 
 @lru_cache(maxsize=2)
 def _grids(tokens: int, first: int) -> tuple[np.ndarray, ...]:
-    """Return frequencies (two per resolvable one, at most 4096), cosines, their sums and sums of
-    squares over blocks, the blocks' edges.
+    """Return frequencies (two per resolvable one, at most 4096), cosines, (token, frequency), their
+    sums and sums of squares over blocks, (block, frequency), the blocks' edges, and, by number of
+    tokens, the first frequency of which they hold a period and that they are enough to oscillate.
     """
     number = int(min(max(2 * tokens, 16), 4096))
     frequencies = np.pi * np.arange(1, number + 1) / number
-    cosines = np.cos(np.outer(frequencies, first + np.arange(tokens)))
+    cosines = np.cos(np.outer(first + np.arange(tokens), frequencies))
     starts = np.unique(np.linspace(0, tokens, min(BLOCKS, tokens) + 1).astype(np.int64))
-    blocks = (np.add.reduceat(x, starts[:-1], axis=1) for x in (cosines, cosines**2))
-    return frequencies, cosines, *blocks, starts
+    blocks = (np.add.reduceat(x, starts[:-1], axis=0) for x in (cosines, cosines**2))
+    spans = np.maximum(float(MIN_OSCILLATION), 2.0 * np.pi / frequencies)  # falling
+    fastest = np.searchsorted(-spans, -np.arange(tokens + 1.0))
+    return frequencies, cosines, *blocks, starts, fastest
 
 
 def search(rows: FloatArray, first: int, forms: int = len(FORMS)) -> dict[str, FloatArray]:

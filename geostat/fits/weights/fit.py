@@ -12,9 +12,12 @@ place, is decided in `identifiability`. Imports numpy and xarray.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import xarray as xr
 
+from geostat.datasets.overlap import overlapped
 from geostat.datasets.progress import Progress, tracked
 from geostat.datasets.tokens import LayerTokens, layer_tokens, require
 from geostat.datasets.variable import Value, sink_flag, stack_layers, variables
@@ -91,8 +94,12 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
         InputError: if a variable is missing, misshapen or empty, or a weight is negative.
     """
     require(capture, NEEDS)
+    layers = range(capture.sizes["layer"])
+    # The search of the next layers goes on while lmfit, which has Python's lock, fits this one.
+    searches = overlapped(partial(_searched, capture), layers)
     parts = [
-        _fit_layer(capture, layer) for layer in tracked(range(capture.sizes["layer"]), progress)
+        _fit_layer(capture.sizes["position"], *found)
+        for _, found in zip(tracked(layers, progress), searches, strict=True)
     ]
     out = variables(RECORDS, stack_layers(RECORDS, parts)) | {"sink_visible": sink_flag(capture)}
     # After moderation, so that the flag says what the interval says.
@@ -110,13 +117,20 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
     return xr.Dataset(out, coords=coords | names)
 
 
-def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
-    """Return one layer's numbers, by the names of RECORDS."""
-    seen, weight, log_weight = layer_weights(capture, layer)
+def _fit_layer(
+    positions: int,
+    seen: LayerTokens,
+    weight: FloatArray,
+    log_weight: FloatArray,
+    best: dict[str, FloatArray],
+    again: dict[str, FloatArray],
+) -> dict[str, Value]:
+    """Return one layer's numbers, by the names of RECORDS, from what was `_searched`; `positions`
+    are those of a document.
+    """
     first, last, position = seen.first_content, seen.tokens - 1.0, seen.position
     carries: BoolArray = np.asarray(np.isfinite(log_weight).any(axis=-1))
     mean, without = mean_over_documents(log_weight), leave_one_out_mean(log_weight)
-    best, again = _searched(mean, without, first)
     at_bound, tokens_se = refine(best, position, mean)
     residual = mean - predict(best, position)
     simple = simple_fits(position, log_weight, mean, without)
@@ -158,22 +172,25 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
         "log_weight_model": model,
         "weight_mean": mean_over_documents(weight),
     }
-    return out | _by_position(curves, capture.sizes["position"])
+    return out | _by_position(curves, positions)
 
 
 def _searched(
-    mean: FloatArray, without: FloatArray, first: int
-) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """Search every form in the mean log weight, (head, token), and in the means `without` one
-    document, (document, head, token): parameters, (form, head) and (form, document, head).
+    capture: xr.Dataset, layer: int
+) -> tuple[LayerTokens, FloatArray, FloatArray, dict[str, FloatArray], dict[str, FloatArray]]:
+    """Return `layer_weights`, and search every form in the mean log weight and in the means without
+    one document: parameters, (form, head) and (form, document, head).
     """
+    seen, weight, log_weight = layer_weights(capture, layer)
+    mean, without = mean_over_documents(log_weight), leave_one_out_mean(log_weight)
     documents, heads, content = without.shape
-    result = search(np.concatenate([mean, without.reshape(documents * heads, content)]), first)
+    rows = np.concatenate([mean, without.reshape(documents * heads, content)])
+    result = search(rows, seen.first_content)
     best = {name: rows[:, :heads].copy() for name, rows in result.items()}
     again = {
         name: rows[:, heads:].reshape(len(FORMS), documents, heads) for name, rows in result.items()
     }
-    return best, again
+    return seen, weight, log_weight, best, again
 
 
 def _left_out_loss(

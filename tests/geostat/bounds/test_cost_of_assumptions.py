@@ -109,9 +109,9 @@ def rows_of(tree, swap, layer, head, n) -> tuple[np.ndarray, np.ndarray]:
         measured.norms if "norms" in taken else fitted.norms,
         measured.gram if "similarity" in taken else fitted.gram,
         n,
-        edition="sharp",
+        editions=["sharp"],
         names=("recall_lower", "recall_upper"),
-    )
+    )[0]
     return found[0][:, 0], found[1][:, 0]
 
 

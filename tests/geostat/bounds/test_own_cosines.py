@@ -27,8 +27,8 @@ DIMS = ("document", "edition", "layer", "head", "n_envelope")
 
 def bounds_at(weights: np.ndarray, norms: np.ndarray, gram) -> np.ndarray:
     """Sharp bounds, (bound, row, n)."""
-    found = evaluate(
-        weights, norms, gram, DIMENSION, SIZES, edition="sharp", sink=True, convention="paper"
+    [found] = evaluate(
+        weights, norms, gram, DIMENSION, SIZES, editions=["sharp"], sink=True, convention="paper"
     )
     return np.stack([found[name] for name in ALL_BOUNDS])
 

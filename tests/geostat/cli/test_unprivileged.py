@@ -25,8 +25,8 @@ KERNELS = """
 import numpy as np
 {first}
 from theory.editions.sharp import sharp_kernels
-ratios = np.empty(0)
-print(sharp_kernels.pair_ratios(np.eye(2), *np.ones((3, 2)), 1.0, 0, 2, 0.0, ratios))
+none = np.empty(0)
+print(sharp_kernels.pair_ratios(none, none, none, none, 1.0, (1.0, 1.0, 1.0), 0.0, none))
 """
 ROOMS = """
 import empirical.measure.head_kernels, geostat.fits.weights.identifiability.surrogate_kernels

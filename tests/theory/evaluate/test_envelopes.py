@@ -18,7 +18,7 @@ from support.strategies import DrawnHead, heads
 from theory.audit.simulate import simulate
 from theory.editions.sharp.many_heads import TABULATED_FROM, law_table, prepare
 from theory.errors import InputError
-from theory.evaluate.envelopes import envelope, envelopes
+from theory.evaluate.envelopes import envelope, envelopes, envelopes_by_edition
 from theory.head.gram import LagGram
 from theory.head.ranked import rank_tokens, summarise
 from theory.head.results import QUANTITIES, Envelope
@@ -60,6 +60,19 @@ def test_many_heads_at_once_equal_one_by_one(head: DrawnHead) -> None:
                     )
 
 
+@pytest.mark.parametrize("editions", [("printed", "sharp"), ("sharp", "repaired", "conditional")])
+def test_editions_together_equal_each_alone_bit_for_bit(editions: tuple[str, ...]) -> None:
+    rng, sizes = np.random.default_rng(0), [1, 3, 9, 20, 21]
+    alpha, norms = rng.dirichlet(np.full(20, 0.4), size=3), rng.random(20) + 0.5
+    own = (alpha, norms, exponential(0.3, 0.05, 20), 16, sizes)
+    together = envelopes_by_edition(*own, [{"edition": edition} for edition in editions])
+    for edition, found in zip(editions, together, strict=True):
+        assert found.edition == edition
+        alone = envelopes(*own, edition=edition)
+        for name in [*BOUNDS, "margin", "margin_sink", "scale"]:
+            np.testing.assert_array_equal(getattr(found, name), getattr(alone, name))
+
+
 def test_compiled_summary_equals_the_plain_one_for_a_float32_gram() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(40, 16)) + 0.3
@@ -71,7 +84,7 @@ def test_compiled_summary_equals_the_plain_one_for_a_float32_gram() -> None:
         np.array([17, 1, 2, 39, 5, 5]),
     )
     for sink in (0, 7, None):
-        compiled = prepare(alpha, norms, gram, sink, sizes)
+        compiled = prepare(alpha, norms, gram, sink, sizes, whole=True)
         head = rank_tokens(alpha, norms, gram, sink)
         for seen, expected in zip(compiled, (head, summarise(head, sizes)), strict=True):
             for field in dataclasses.fields(expected):

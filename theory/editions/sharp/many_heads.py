@@ -131,12 +131,19 @@ def in_threads(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> list[An
 
 
 def prepare(
-    alpha: FloatArray, norms: FloatArray, cosines: npt.NDArray[Any], sink: int | None, n: IntArray
+    alpha: FloatArray,
+    norms: FloatArray,
+    cosines: npt.NDArray[Any],
+    sink: int | None,
+    n: IntArray,
+    *,
+    whole: bool,
 ) -> tuple[Ranked, Summary]:
     """Return `ranked.rank_tokens` and `ranked.summarise` of one head, in one compiled pass over its
     Gram.
 
-    The cosines by rank lie in an array of `BY_RANK`: give it back when they have been read.
+    The cosines by rank lie in an array of `BY_RANK`: give it back when they have been read. Unless
+    the `whole` of them is asked for, rows of tokens that no size selects hold anything.
     """
     from theory.editions.sharp.sharp_kernels import rank_and_sum
 
@@ -147,7 +154,9 @@ def prepare(
         np.empty((len(sizes), len(a))),
         np.empty((3, len(sizes))),
     )
-    rank_and_sum(cosines, order, a, -1 if rank is None else rank, sizes, by_rank, sigma, extremes)
+    rows = len(a) if whole else int(sizes.max(initial=0))
+    at = -1 if rank is None else rank
+    rank_and_sum(cosines, order, a, at, sizes, by_rank[:rows], sigma, extremes)
     head = Ranked(order=order, a=a, norms=norms[order], cosines=by_rank, sink=rank)
     return head, summary_of(head, n, sigma, extremes)
 

@@ -27,31 +27,34 @@ def look_up(table: FloatArray, r: float) -> float:
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 def pair_ratios(
-    cosines: FloatArray,
+    cosine: FloatArray,
     a: FloatArray,
     own: FloatArray,
     moment: FloatArray,
     sigma_ss: float,
-    i: int,
-    n: int,
+    selected: tuple[float, float, float],
     fine: float,
     out: FloatArray,
 ) -> int:
-    """Write r_ij for one selected rank i and all unselected ranks j = n.. into `out`; return
-    how many are ties or not inside (−1, 1).
+    """Write r_ij of one selected token i and all unselected tokens j into `out`; return how many
+    are ties or not inside (−1, 1).
+
+    `selected` holds a, own and moment of i; the arrays are those of the j, and their cosines with
+    i. As slices, not as ranks of the whole: an index that might be negative keeps the loop from
+    reading several numbers at once.
     """
-    base = 4 * sigma_ss + 2 * moment[i] - own[i]
-    double = 2 * a[i]
+    a_i, own_i, moment_i = selected
+    base = 4 * sigma_ss + 2 * moment_i - own_i
+    double = 2 * a_i
     odd = 0
     for m in range(out.shape[0]):
-        j = n + m
         # E‖y_i − y_j‖² and E‖2s − y_i − y_j‖²: their product less the squared rise is 4(Γ_ii Γ_jj −
         # Γ_ij²)
-        twice = double * a[j] * cosines[i, j]
-        both = own[i] + own[j]
+        twice = double * a[m] * cosine[m]
+        both = own_i + own[m]
         apart = both - twice
-        opposite = base + 2 * moment[j] - own[j] + twice
-        r = (moment[j] - moment[i]) / np.sqrt(apart * opposite)
+        opposite = base + 2 * moment[m] - own[m] + twice
+        r = (moment[m] - moment_i) / np.sqrt(apart * opposite)
         out[m] = r
         # a tie, or an r that rounding brought out of (−1, 1): settled by `mend_row`
         odd += 0 if (apart > fine * both) & (abs(r) < 1.0) else 1
@@ -149,7 +152,10 @@ def sum_pairs(
     column_least = np.ones(len(a) - n)
     worst = 0.0
     for i in range(n):
-        odd = pair_ratios(cosines, a, own, moment, sigma_ss, i, n, rounding[0], r)
+        selected = (a[i], own[i], moment[i])
+        odd = pair_ratios(
+            cosines[i, n:], a[n:], own[n:], moment[n:], sigma_ss, selected, rounding[0], r
+        )
         ties, apart_least = 0, 1.0
         if odd > 0:
             ties, apart_least, bad = mend_row(
@@ -178,14 +184,14 @@ def rank_and_sum(
     sigma: FloatArray,
     extremes: FloatArray,
 ) -> None:
-    """Fill `by_rank` (T, T) with the cosines by rank, and sigma (K, T), extremes (3, K) as
-    `ranked.summary_of` takes them; sink −1 for none.
+    """Fill `by_rank`, the first rows of (T, T), with the cosines by rank, and sigma (K, T),
+    extremes (3, K) as `ranked.summary_of` takes them; sink −1 for none.
     """
     tokens = len(order)
     load = np.zeros(tokens)
     nearest = np.full(tokens, -np.inf)
     rho_in, farthest, at = -np.inf, np.inf, 0
-    for k in range(tokens):
+    for k in range(len(by_rank)):
         # the row of the token of rank k, its columns by rank too
         position = order[k]
         for m in range(tokens):

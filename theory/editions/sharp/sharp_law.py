@@ -14,6 +14,7 @@ enters. It replaces eq. (9) and (30)-(31) of arXiv 2602.01893. Imports numpy and
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import stdtr
@@ -125,24 +126,33 @@ def best_bounds(sums: PairSums, *, followup: bool) -> BoundPairs[float]:
     Lower sides by Jensen on the integers, upper sides by the comonotone coupling (F(r_min) the
     other way round, being concave).
     """
-    rows, columns = len(sums.row_total), len(sums.column_total)
-    outside = np.arange(columns + 1)
-    inside = np.arange(rows + 1)
-    precision = rows / (rows + outside)
-    outer = 2 * rows / (2 * rows + outside)
-    inner = 2 * inside / (rows + inside)
+    precision, precision_steps, outer, outer_steps, inner, inner_steps = _at_counts(
+        len(sums.row_total), len(sums.column_total)
+    )
     covered = float(np.minimum(1.0, sums.column_total).sum())
     largest = np.sort(sums.column_largest)[::-1]
     kept_low = np.sort(1 - np.minimum(1.0, sums.row_total))[::-1]
     kept_high = 1 - sums.row_largest
-    p = (_between(covered, precision), 1 - float(-np.diff(precision) @ largest))
+    p = (_between(covered, precision), 1 - float(precision_steps @ largest))
     r = (float(kept_low.mean()), float(kept_high.mean()))
     if followup:
         one_f = followup_f(p, r)
         return BoundPairs(precision=p, recall=r, f_outer=one_f, f_inner=one_f)
-    f_outer = (_between(covered, outer), 1 - float(-np.diff(outer) @ largest))
-    f_inner = (float(np.diff(inner) @ kept_low), _between(float(kept_high.sum()), inner))
+    f_outer = (_between(covered, outer), 1 - float(outer_steps @ largest))
+    f_inner = (float(inner_steps @ kept_low), _between(float(kept_high.sum()), inner))
     return BoundPairs(precision=p, recall=r, f_outer=f_outer, f_inner=f_inner)
+
+
+@lru_cache(maxsize=64)
+def _at_counts(rows: int, columns: int) -> tuple[FloatArray, ...]:
+    """Return P and F(r_max) by how many unselected tokens are in the ball, F(r_min) by how many
+    selected ones are, and by how much each changes from one count to the next, in size.
+    """
+    outside, inside = np.arange(columns + 1), np.arange(rows + 1)
+    precision = rows / (rows + outside)
+    outer = 2 * rows / (2 * rows + outside)
+    inner = 2 * inside / (rows + inside)
+    return precision, -np.diff(precision), outer, -np.diff(outer), inner, np.diff(inner)
 
 
 def followup_f(p: tuple[float, float], r: tuple[float, float]) -> tuple[float, float]:
