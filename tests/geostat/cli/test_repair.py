@@ -137,7 +137,7 @@ def test_files_of_a_finished_run_are_put_back(run: Path, kind: Callable[[Path], 
     before = contents(run)
     every = [file for file in files(run / "run.zarr") if file.parent != run / "run.zarr"]
     chance = np.random.default_rng(KINDS.index(kind))
-    for at in (0, *sorted(chance.choice(len(every), 25, replace=False))):
+    for at in (0, *sorted(chance.choice(len(every), 12, replace=False))):
         file = every[at] if at else run / "run.zarr" / "documents.jsonl"
         kind(file)
         assert repaired(run).code == 0, file
@@ -171,7 +171,7 @@ def test_results_are_made_again_with_the_options_that_they_were_made_with(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tolerances = tmp_path / "own.toml"
-    tolerances.write_text("[norms]\ncv = 0.5\n")
+    tolerances.write_text('[norms.cv]\nat_most = 0.5\nsource = "own"\n')
     options = ["--edition", "sharp", "--n", "all", "--no-swap", "--tolerances", tolerances]
     said = recorded(monkeypatch, "confront", run, *options, "--quiet")
     assert said.code == 0, said.stderr
