@@ -32,7 +32,7 @@ def recorded(path: Path, stage: str) -> tuple[str, dict[str, Any]] | None:
     from geostat.runs.files import words_of
 
     words = words_of(path, stage)
-    if words is None:
+    if words is None or "--help" in words:
         return None
     read: list[tuple[str, dict[str, Any]]] = []
     app = typer.Typer(add_completion=False)

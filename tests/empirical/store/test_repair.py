@@ -267,7 +267,10 @@ def test_a_repair_that_is_killed_anywhere_loses_nothing(
         for name in sound:
             assert (path / name).read_bytes() == (many / name).read_bytes(), (at, name)
         left.add(sum(1 for file in files(many) if not (path / file.relative_to(many)).exists()))
-        repair(path, MANY)
+        twin, _ = repair(path, MANY)
+        assert {one for asked in twin.asked for one in asked} <= {0, *range(DOCUMENTS, MANY)}, (
+            "no document was lost on the way"
+        )
         assert contents(path) == contents(many), at
         shutil.rmtree(path)
     assert at > 15
