@@ -114,7 +114,7 @@ def test_a_stage_killed_at_any_moment_ends_like_one_that_was_not(
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO], ids=["full", "broken"])
 @pytest.mark.parametrize(
     ("stage", "stride"),
-    [("capture", 7), ("fit", 9), ("confront", 41), ("report", 17), ("capture more", 9)],
+    [("capture", 83), ("fit", 151), ("confront", 241), ("report", 59), ("capture more", 113)],
 )
 def test_a_disk_that_fails_at_a_step_is_one_line_and_loses_nothing(
     tmp_path: Path, stages: dict[str, Stage], stage: str, stride: int, error: int

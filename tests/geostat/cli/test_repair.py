@@ -17,6 +17,7 @@ from support.runs import contents
 from support.spine import LENGTH, Finished, Said, geostat, refused
 
 import geostat as gs
+from empirical.store import lock, store
 from empirical.store.lock import alone
 from empirical.store.shards import lengths
 from empirical.store.store import Store
@@ -214,6 +215,33 @@ def test_a_capture_is_repaired_in_the_batches_that_it_was_measured_in(
     line = geostat("doctor", out, "--repair").stderr.splitlines()[-1]
     assert "text 1.txt' where this run reads" in line
     assert "with other tokens" in line
+
+
+@pytest.mark.slow
+def test_a_damaged_file_of_the_journal_is_named_and_measured_again(
+    tmp_path: Path, model_folder: Path, text_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ["--text", text_folder, "--documents", 3, "--length", LENGTH, "--quiet", "--out"]
+    left, whole = tmp_path / "left", tmp_path / "whole"
+    assert geostat("capture", model_folder, *options, whole).code == 0
+    with monkeypatch.context() as patched:  # as one that was killed before it settled
+        for module in (store, lock):
+            patched.setattr(module, "settle", lambda path: None)
+        assert recorded(patched, "capture", model_folder, *options, left).code == 0
+    journal = left / "run.zarr" / "journal"
+    assert sorted(file.name for file in journal.iterdir()) == ["0.zip", "1.zip", "2.zip"]
+    for kind in KINDS:
+        out = tmp_path / kind.__name__
+        shutil.copytree(left, out)
+        file = out / "run.zarr" / "journal" / "1.zip"
+        kind(file)
+        line = refused(geostat("doctor", out), code=4)
+        assert line.startswith(f"{file}: damaged, for it is ")
+        assert "Run `geostat doctor --repair` on the run" in line
+        said = repaired(out)
+        assert said.code == 0, said.stderr
+        assert said.stdout.count("measured again") == 1
+        assert contents(out / "run.zarr") == contents(whole / "run.zarr")
 
 
 @pytest.mark.slow
