@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -77,6 +77,15 @@ class Windows:
     def known(self) -> bool:
         """Whether it is known which tokens the windows hold."""
         return bool((self.token_ids >= 0).all())
+
+    def some(self, documents: Sequence[int]) -> Windows:
+        """Return those of some documents, in this order."""
+        many: dict[str, Any] = {
+            name: tuple(held[document] for document in documents)
+            for name in ("names", "sha256", "text_sha256", "kinds")
+            if (held := getattr(self, name))
+        }
+        return replace(self, token_ids=self.token_ids[list(documents)], **many)
 
     def row(self, document: int) -> dict[str, Any]:
         """Return what a run records of one document, in plain types."""

@@ -18,7 +18,7 @@ from typing import Final
 
 from zarr.core.sync import sync
 
-from empirical.errors import DENIED, FULL, InputError
+from empirical.errors import BROKEN, DENIED, FULL, InputError
 
 NO_FOLDERS = frozenset(
     {errno.EINVAL, errno.ENOTSUP} | ({errno.EACCES} if os.name == "nt" else set())
@@ -36,6 +36,7 @@ DRAFT: Final = ".draft"
 
 _NOT_READ: Final = {
     DENIED: "{file}: cannot be read ({error.strerror}). Check its permissions.",
+    BROKEN: "{file}: cannot be read ({error.strerror}). Check the disk, then run the same again.",
 }
 _NOT_WRITTEN: Final = {
     FULL: (
@@ -45,6 +46,10 @@ _NOT_WRITTEN: Final = {
     DENIED: (
         "{path}: cannot be written ({error.strerror}). Check its permissions, or choose another"
         " folder with --out."
+    ),
+    BROKEN: (
+        "{path}: the disk failed ({error.strerror}) while writing. What was complete is kept: check"
+        " the disk, then run the same again, without --fresh."
     ),
 }
 """What is said where the system gives one of these reasons; `file` is the one that it names."""

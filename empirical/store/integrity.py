@@ -7,7 +7,7 @@ Imports the journal.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,11 +50,21 @@ class Damage:
         return f"{self.file}: damaged, for {self.why}. {self.remedy}"
 
 
+Which = bool | Collection[str]
+"""Result groups that are looked at: all, none, or some by name."""
+
+
+def looked_at(manifest: Mapping[str, Any], which: Which) -> dict[str, Any]:
+    """Return those of a manifest's result groups that are looked at, with their files."""
+    some = which if isinstance(which, Collection) else manifest["results"] if which else ()
+    return {name: files for name, files in manifest["results"].items() if name in some}
+
+
 def check(
-    path: Path, attributes: Mapping[str, Any], *, results: bool = True
+    path: Path, attributes: Mapping[str, Any], *, results: Which = True
 ) -> list[dict[str, Any]]:
-    """Compare every file of the run at `path`, with `results` of its result groups too, with what
-    the manifest says; returns the rows of its complete documents.
+    """Compare every file of the run at `path`, of its result groups those that are looked at, with
+    what the manifest says; returns the rows of its complete documents.
 
     A StoreError names the first file that is missing or is not what was written, an InputError one
     that may not be read.
@@ -73,41 +83,47 @@ def damages(
     settled: list[dict[str, Any]],
     waiting: int,
     *,
-    results: bool,
+    results: Which,
 ) -> Iterator[Damage]:
     """Yield all damage to files of metadata, of captured and of result groups.
 
     settled: rows of the documents that lie in shards. waiting: how many stand in the journal.
     """
     manifest = attributes["manifest"]
-    written = list(_unlike(path, manifest["layout"], MEASURE_AGAIN))
+    written = list(unlike(path, manifest["layout"], MEASURE_AGAIN))
     yield from written
     if not written:
         yield from _of_documents(path, manifest, settled, waiting)
-    for group, files in manifest["results"].items() if results else ():
+    for group, files in looked_at(manifest, results).items():
         remedy = FIT_AGAIN.format(path=path)
-        yield from _unlike(path, files, remedy)
-        yield from _strangers(path / group, {path / name for name in files}, remedy)
+        yield from unlike(path, files, remedy)
+        yield from strangers(path / group, {path / name for name in files}, remedy)
+
+
+def arrays_of(path: Path, layout: Iterable[str]) -> list[tuple[str, int]]:
+    """Return the arrays that have a shard for documents: name, and dimensions."""
+    return [(name, len(shape)) for name, shape in by_document(path, layout) if all(shape[1:])]
 
 
 def _of_documents(
     path: Path, manifest: Mapping[str, Any], settled: list[dict[str, Any]], waiting: int
 ) -> Iterator[Damage]:
     """Yield damage to shards, and files that no shard is."""
-    arrays = [
-        (name, len(shape))
-        for name, shape in by_document(path, manifest["layout"])
-        if all(shape[1:])
-    ]
+    arrays = arrays_of(path, manifest["layout"])
     for shard in shards_of(range(len(settled))):
         yield from _of_shards(path, arrays, shard, settled, waiting)
+    yield from strange(path, manifest, len(settled) + waiting)
+
+
+def strange(path: Path, manifest: Mapping[str, Any], documents: int) -> Iterator[Damage]:
+    """Yield the files of captured groups that nobody wrote there."""
     known = {path / name for name in manifest["layout"]} | {
         path / shard_key(name, dims, shard)
-        for name, dims in arrays
-        for shard in shards_of(range(len(settled) + waiting))
+        for name, dims in arrays_of(path, manifest["layout"])
+        for shard in shards_of(range(documents))
     }
     for group in manifest["captured"]:
-        yield from _strangers(path / group, known, MEASURE_AGAIN)
+        yield from strangers(path / group, known, MEASURE_AGAIN)
 
 
 def _of_shards(
@@ -162,7 +178,7 @@ def _damage(file: Path, why: str, documents: list[int]) -> Damage:
     return Damage(file=file, why=why, remedy=MEASURE_AGAIN, documents=tuple(documents))
 
 
-def _strangers(group: Path, known: Set[Path], remedy: str) -> Iterator[Damage]:
+def strangers(group: Path, known: Set[Path], remedy: str) -> Iterator[Damage]:
     """Yield the files of a group that nobody wrote there: they would be read as if they were
     measured.
     """
@@ -177,7 +193,7 @@ def _strangers(group: Path, known: Set[Path], remedy: str) -> Iterator[Damage]:
             yield Damage(file=file, why=STRANGE, remedy="Remove it.")
 
 
-def _unlike(path: Path, written: Mapping[str, str], remedy: str) -> Iterator[Damage]:
+def unlike(path: Path, written: Mapping[str, str], remedy: str) -> Iterator[Damage]:
     """Yield the files that differ from their digests, by name below `path`."""
     for name, wanted in written.items():
         file = path / name

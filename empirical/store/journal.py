@@ -43,7 +43,10 @@ ROW: Final = "row.json"
 _DIGEST: Final = 64
 """Bytes of the archive's comment, which comes last: sha256 of what stands before it."""
 
-REMEDY: Final = "Remove {folder} and run the same capture again: it measures what stood there anew."
+REMEDY: Final = (
+    "Run `geostat doctor --repair` on the run, or remove {folder} and run the same capture again:"
+    " it measures what stood there anew."
+)
 
 
 def document_digest(chunks: Iterable[tuple[str, bytes]]) -> str:
@@ -87,11 +90,31 @@ def entries(folder: Path, first: int) -> tuple[list[Path], list[Path]]:
     """Return the files of the documents from `first` on, as far as there is one for each, and every
     other one.
     """
-    there = {int(file.stem): file for file in (folder / FOLDER).glob("[0-9]*.zip")}
+    there = _there(folder)
     found: list[Path] = []
     while first + len(found) in there:
         found.append(there.pop(first + len(found)))
     return found, [there[index] for index in sorted(there)]
+
+
+def _there(folder: Path) -> dict[int, Path]:
+    """Return the files of documents by their places."""
+    files = (folder / FOLDER).glob("[0-9]*.zip")
+    return {int(file.stem): file for file in files if file.stem.isdecimal()}
+
+
+def damaged_entries(folder: Path, first: int) -> tuple[int, list[int]]:
+    """Return how many documents from `first` on the journal has, up to the last that is there, and
+    the places of those that are damaged or missing.
+    """
+    stop = max([first - 1, *_there(folder)]) + 1
+    found = []
+    for index in range(first, stop):
+        try:
+            row_of(_file(folder, index))
+        except StoreError:
+            found.append(index)
+    return stop - first, found
 
 
 def row_of(file: Path) -> dict[str, Any]:

@@ -28,7 +28,10 @@ PARTS: Final = frozenset({"rows", "captured", "layout", "results", "own_sha256"}
 """What every manifest holds."""
 
 FRESH: Final = "`--fresh` (of `geostat run` or `geostat capture`)"
-MEASURE_AGAIN: Final = f"Restore it from a copy, or measure again with {FRESH}."
+MEASURE_AGAIN: Final = (
+    "Run `geostat doctor --repair` on the run, restore it from a copy, or measure again with"
+    f" {FRESH}."
+)
 FIT_AGAIN: Final = (
     "What was measured is sound: run `geostat fit {path} --fresh`, then `geostat confront {path}`."
 )

@@ -33,6 +33,12 @@ _ENTRY: Final = np.dtype(("<i8", 2))
 _ABSENT: Final = -1
 """Stands twice in the entry of a document without a chunk; zarr calls these bits 2⁶⁴ - 1."""
 
+_HEADER_BYTES: Final = 16
+_WHOLE: Final = slice(12, 16)
+"""A chunk is one frame of Blosc and a checksum. Its header has the bytes of the frame here,
+little-endian (c-blosc, README_CHUNK_FORMAT).
+"""
+
 _TABLE_BYTES: Final = DOCUMENTS * _ENTRY.itemsize + CHECKSUM_BYTES
 
 
@@ -118,6 +124,42 @@ def chunks_in(file: Path, count: int) -> Iterator[bytes]:
     with open(file, "rb") as opened:
         for length in held[:count]:
             yield opened.read(length)
+
+
+def sound_chunks(file: Path, count: int) -> Iterator[bytes | None]:
+    """Yield the first `count` chunks of a shard, one at a time; None in place of one that does not
+    end in its checksum.
+
+    Where the table is damaged, the header of each chunk tells where the next one begins.
+
+    Raises:
+        OSError: if the file cannot be read.
+    """
+    try:
+        told = lengths(file)
+    except StoreError:
+        told = None
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        yield from [None] * count
+        return
+    with open(file, "rb") as opened:
+        for slot in range(count):
+            if told is None:
+                header = opened.read(_HEADER_BYTES)
+                opened.seek(-len(header), os.SEEK_CUR)
+                length = int.from_bytes(header[_WHOLE], "little") + CHECKSUM_BYTES
+            else:
+                length = told[slot] if slot < len(told) else 0
+            chunk = opened.read(length)
+            yield chunk if ends_in_checksum(chunk) else None
+
+
+def chunk_at(file: Path, slot: int) -> bytes:
+    """Return one chunk of a sound shard."""
+    held = lengths(file)
+    with open(file, "rb") as opened:
+        opened.seek(sum(held[:slot]))
+        return opened.read(held[slot])
 
 
 def _damaged(file: Path, why: str) -> StoreError:

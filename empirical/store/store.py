@@ -192,7 +192,7 @@ class Store(StoredRun):
         """Write or replace result groups together, and take others away, as far as they are there:
         a reader sees what was there before or all that is there then.
 
-        Of a store opened without results all groups that are not written are taken away.
+        Groups that are not looked at (`StoredRun.open`) are taken away unless they are written.
         """
         self.settle()
         ready = beside(self.path, "ready")
@@ -203,7 +203,8 @@ class Store(StoredRun):
                     write_group(dataset, ready / name)
                 made = {name: digests(files_below(ready / name), ready) for name in groups}
                 held = self._manifest["results"]
-                gone = {name for name in held if name in drops or not self._results} - set(made)
+                gone = {name for name in held if name in drops or name not in self.results}
+                gone -= set(made)
                 then = {
                     "results": (
                         {name: value for name, value in held.items() if name not in gone} | made
@@ -214,6 +215,28 @@ class Store(StoredRun):
                 if not under_way(self.path):
                     shutil.rmtree(ready, ignore_errors=True)
         self._results = True
+
+    def restore(self, groups: Mapping[str, xr.Dataset]) -> list[str]:
+        """Write result groups in place of damaged ones that they are equal to, bit for bit; returns
+        the names of those that differ, and writes none then.
+        """
+        ready, held = beside(self.path, "ready"), self._manifest["results"]
+        with writing(self.path), zarr_awaited():
+            shutil.rmtree(ready, ignore_errors=True)
+            try:
+                for name, dataset in groups.items():
+                    write_group(dataset, ready / name)
+                other = [
+                    name
+                    for name in groups
+                    if digests(files_below(ready / name), ready) != held.get(name)
+                ]
+                if not other:
+                    self._exchange([ready / name for name in groups], then={"results": held})
+            finally:
+                if not under_way(self.path):
+                    shutil.rmtree(ready, ignore_errors=True)
+        return other
 
     def _exchange(
         self, moves: Collection[Path], *, then: dict[str, Any], drops: Collection[str] = ()

@@ -19,7 +19,7 @@ from zarr.errors import ZarrUserWarning
 from empirical.errors import InputError, StoreError
 from empirical.schema import with_f_scores
 from empirical.store.disk import reading, zarr_awaited
-from empirical.store.integrity import check
+from empirical.store.integrity import Which, check, looked_at
 from empirical.store.journal import as_settled
 from empirical.store.lock import alone
 from empirical.store.manifest import FIT_AGAIN, MEASURE_AGAIN, Mark, beside, mark_of, read_root
@@ -58,14 +58,14 @@ class StoredRun:
         )  # what belongs to a run lies beside it, not beside a link to it
         self.attributes = attributes  # provenance and manifest, as stored
         self._alone = False
-        self._results = True
+        self._results: Which = True
         self._seen: Mark = None
 
     @classmethod
-    def open(cls, path: Path, *, results: bool = True) -> Self:
+    def open(cls, path: Path, *, results: Which = True) -> Self:
         """Open what stands at `path`, comparing every file with its digest.
 
-        Without `results`, result groups are not looked at and count as not there: for who makes
+        Result groups other than `results` are not looked at and count as not there: for who makes
         them anew.
         """
         store = cls(path, {})
@@ -159,7 +159,7 @@ class StoredRun:
     @property
     def results(self) -> list[str]:
         """Names of the complete result groups."""
-        return sorted(self._manifest["results"]) if self._results else []
+        return sorted(looked_at(self._manifest, self._results))
 
     @property
     def _waiting(self) -> range:

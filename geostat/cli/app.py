@@ -228,11 +228,12 @@ def whatif_command(as_json: bool, quiet: bool, **given: Any) -> None:
 
 @app.command("doctor")
 @options.taking(options.DOCTOR)
-def doctor_command(run: Path | None, as_json: bool) -> None:
-    """Say what this machine can run, and whether a run on disk is sound."""
-    from geostat.cli.doctor import examine
+def doctor_command(run: Path | None, repair: bool, as_json: bool, **allowed: bool) -> None:
+    """Say what this machine can run, and whether a run on disk is sound; or repair it."""
+    from geostat.cli import doctor
 
-    output.write(examine(run), as_json=as_json)
+    done = doctor.repair(run, allowed, console=_talk(quiet=as_json)) if repair else {}
+    output.write(done | doctor.examine(run), as_json=as_json)
 
 
 def _write_captured(store: Any, given: dict[str, Any]) -> None:

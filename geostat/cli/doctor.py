@@ -1,14 +1,20 @@
-"""`geostat doctor`: what this machine can run, and whether a run on disk is sound."""
+"""`geostat doctor`: what this machine can run, and whether a run on disk is sound; its repair."""
 
 from __future__ import annotations
 
 import os
 import platform
 import shutil
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from geostat.errors import InputError
+
+if TYPE_CHECKING:
+    from geostat.runs.console import Console
 
 LIBRARIES = (
     "torch",
@@ -64,6 +70,30 @@ def examine(run: Path | None = None) -> dict[str, Any]:
         results = ", ".join(f"/{name}" for name in store.results) or "no results yet"
         out["run"] = f"{store.path} is sound: {len(store.documents)} documents; {results}"
     return out
+
+
+def repair(run: Path | None, allowed: Mapping[str, bool], *, console: Console) -> dict[str, Any]:
+    """Put back what is damaged of a run; returns what was done. allowed: what the model may do, for
+    what a run's record asks is not to be trusted.
+
+    Raises:
+        InputError: if no run is named, or what it was measured of is not there any more.
+        StoreError: if it cannot be repaired.
+    """
+    from geostat.cli.recorded import recorded
+    from geostat.runs.files import store_path
+    from geostat.runs.repair import repair as put_back
+
+    if run is None:
+        raise InputError(
+            "--repair: names no run, expected one. Name it, as in `geostat doctor report --repair`."
+        )
+    path = store_path(run)
+    captured = recorded(path, "capture")
+    if captured is not None:
+        captured = captured[0], captured[1] | dict(allowed)
+    done = put_back(path, capture=captured, confront=recorded(path, "confront"), console=console)
+    return {"repaired": done or ["nothing: no file was damaged"]}
 
 
 def _version(name: str) -> str:

@@ -152,11 +152,6 @@ COMPARING: Final[Options] = {
     "quick": (option(bool, _QUICK, "--quick"), False),
     **PRINTING,
 }
-DOCTOR: Final[Options] = {
-    "run": (Annotated[Path | None, typer.Argument(help="A run to verify, chunk by chunk.")], None),
-    "as_json": _JSON,
-}
-
 _MODEL = typer.Argument(
     help="Hub id, local directory or GGUF file; the built-in SmolLM2-135M-Instruct when left out."
 )
@@ -236,6 +231,17 @@ MEASURING: Final[Options] = {
 }
 """Every option of a measurement."""
 
+
+_REPAIR = (
+    "Measure the documents again that damage hits, and make damaged results again, as the commands"
+    " did that made the run; nothing else is touched."
+)
+DOCTOR: Final[Options] = {
+    "run": (Annotated[Path | None, typer.Argument(help="A run to verify, chunk by chunk.")], None),
+    "repair": (option(bool, _REPAIR, "--repair"), False),
+    **{name: MEASURING[name] for name in ("trust_remote_code", "allow_pickle")},
+    "as_json": _JSON,
+}
 
 _FILES = typer.Argument(
     metavar="FILE…",

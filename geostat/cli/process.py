@@ -22,7 +22,7 @@ from typing import Any, NoReturn, cast
 import typer
 from typer.core import TyperGroup
 
-from empirical.errors import DENIED, FULL, StoreError
+from empirical.errors import BROKEN, DENIED, FULL, StoreError
 from empirical.errors import InputError as MeasurementError
 from empirical.sources.paths import shown
 from geostat.errors import InputError, Unmet, printable
@@ -83,7 +83,7 @@ def _reported() -> Iterator[None]:
     except BrokenPipeError:  # who reads has seen enough
         sys.exit(141)
     except OSError as error:
-        if error.errno not in FULL | DENIED | NO_PATH:
+        if error.errno not in FULL | DENIED | BROKEN | NO_PATH:
             raise
         _fail(_refused_by_disk(error), 2)
 
@@ -106,6 +106,8 @@ def _refused_by_disk(error: OSError) -> str:
             f"{name}: cannot be written ({error.strerror}). Free some space, or choose another"
             " --out."
         )
+    if error.errno in BROKEN:
+        return f"{name}: the disk failed ({error.strerror}). Check it, then run the same again."
     if error.errno in NO_PATH:
         return (
             f"{shown(str(name))[:60]}…: is no path the disk can hold ({error.strerror}). Check the"

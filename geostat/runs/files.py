@@ -100,6 +100,17 @@ def commands_of(path: Path) -> list[str]:
     return list(dict.fromkeys(str(commands[name]) for name in STAGES if name in commands))
 
 
+def words_of(path: Path, stage: str) -> list[str] | None:
+    """The words behind `geostat` of the command that made a stage of a run; None where they are not
+    known.
+    """
+    try:
+        program, *words = shlex.split(str(_by_stage(_known(path), "commands").get(stage, "")))
+    except ValueError:  # nothing, or quotes that do not close
+        return None
+    return words if program == "geostat" and words else None
+
+
 def _by_stage(known: Mapping[str, Any], name: str) -> dict[str, Any]:
     """What run.json tells stage by stage, or nothing where it is damaged."""
     return dict(known[name]) if isinstance(known.get(name), dict) else {}

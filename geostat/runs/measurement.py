@@ -94,7 +94,7 @@ def _observers(settings: Settings, *, null: bool) -> list[Observer]:
     return [Geometry(named=settings.heads), *baselines, MeasuredEnvelope(), Sinks(), *means]
 
 
-def _options(settings: Settings) -> dict[str, Any]:
+def options_of(settings: Settings) -> dict[str, Any]:
     """What `capture` takes of the settings, as it takes it."""
     return {
         "n": sizes(settings.n, settings.length),
@@ -138,28 +138,16 @@ def measure(
         StoreError: if the run there is damaged (unless `fresh`; not even then if its manifest
             cannot be read).
     """
-    options, path = _options(settings), _place(out, fresh=fresh)
+    options, path = options_of(settings), _place(out, fresh=fresh)
     if model is None:
         refuse_text_as_model(settings)
     with capture_session(path) as kept:
-        named = settings.model or "builtin"
-        if model is None and named == "builtin" and (notice := builtin.conversion_notice()):
-            console.stage(notice)
-        console.stage("read the text")
-        text, source = documents or text_of(settings), model or find_model(settings)
-        refuse_misfit(source, settings)
-        windows = corpus.windows(
-            text,
-            source.tokenizer,
-            length=settings.length,
-            count=settings.documents,
-            special_tokens=settings.special_tokens,
-        )
+        source, windows = read(settings, model, documents, console=console)
         if path.exists() and not fresh:
             refuse_other(StoredRun.open(path), asked_for(windows, **options), windows)
         console.stage("load the model")
         with source.lent() as lent:
-            store = _captured(
+            store = captured(
                 lent, windows, path, settings, kept, null=null, fresh=fresh, console=console
             )
         if source.tokenizer is not None:
@@ -167,6 +155,30 @@ def measure(
             decode = partial(source.tokenizer.decode, clean_up_tokenization_spaces=False)
             _note_texts(store, {one: decode([one]) for one in ids})
         return store
+
+
+def read(
+    settings: Settings,
+    model: HeldModel | None = None,
+    documents: texts.Corpus | None = None,
+    *,
+    console: Console = QUIET,
+) -> tuple[models.FoundModel | HeldModel, corpus.Windows]:
+    """Find the model, and cut the text into its tokens' windows; as of `measure`."""
+    named = settings.model or "builtin"
+    if model is None and named == "builtin" and (notice := builtin.conversion_notice()):
+        console.stage(notice)
+    console.stage("read the text")
+    text, source = documents or text_of(settings), model or find_model(settings)
+    refuse_misfit(source, settings)
+    windows = corpus.windows(
+        text,
+        source.tokenizer,
+        length=settings.length,
+        count=settings.documents,
+        special_tokens=settings.special_tokens,
+    )
+    return source, windows
 
 
 def measure_tensors(
@@ -188,7 +200,7 @@ def measure_tensors(
     refuse_unknown_heads(settings.heads, layers=layers, heads=heads)
     path = _place(out, fresh=fresh)
     with capture_session(path) as kept:
-        store = _captured(
+        store = captured(
             tensors, tensors.windows, path, settings, kept, null=null, fresh=fresh, console=console
         )
         if tensors.texts:
@@ -205,7 +217,7 @@ def _place(out: Path, *, fresh: bool) -> Path:
     return path
 
 
-def _captured(
+def captured(
     source: models.LoadedModel | GivenTensors,
     windows: corpus.Windows,
     path: Path,
@@ -224,7 +236,7 @@ def _captured(
             windows,
             path,
             **_observing(settings, null=null),
-            **_options(settings),
+            **options_of(settings),
             fresh=fresh,
             on_progress=console.captured,
             on_kept=kept.append,

@@ -15,6 +15,7 @@ from geostat.runs.console import QUIET, Console
 if TYPE_CHECKING:
     from empirical.sources.tensors.given import GivenTensors
     from empirical.store.store import Store
+    from geostat.runs.settings import Settings
 
 SETTINGS: Final = ("n", "convention", "seed", "heads")
 """Settings of a capture that tensors leave open."""
@@ -73,7 +74,7 @@ def from_tensors(
     told = {"names": names, "token_ids": token_ids, "tokens": tokens, "visible": visible}
     known = _known(count, names, token_ids)
     given = _given(alpha, values, known, layers, queries=queries, model=model, **told)
-    return _measured(given, Path(out), fresh=fresh, null=null, **settings).tree()
+    return _kept(given, _asked(given, **settings), Path(out), fresh=fresh, null=null).tree()
 
 
 def ingest(
@@ -95,16 +96,28 @@ def ingest(
         InputError: a file is none or damaged, or as of `from_tensors`.
         StoreError: if the run that stands at `out` is damaged.
     """
+    console.stage("look at the files")
+    given, asked = of_files(files, queries=queries, model=model, head=head, **settings)
+    return _kept(given, asked, out, fresh=fresh, null=null, console=console)
+
+
+def of_files(
+    files: Sequence[Path],
+    *,
+    queries: str | None = None,
+    model: str | None = None,
+    head: Sequence[str] | None = None,
+    **settings: Any,
+) -> tuple[GivenTensors, Settings]:
+    """Find the tensors of files, and what is asked of them; as of `ingest`."""
     from empirical.sources.tensors.files import from_files
     from geostat.runs.settings import named_heads
 
     heads = named_heads(head or ())
-    console.stage("look at the files")
     given = from_files(
         files, queries=queries or None, **({} if model is None else {"model": model})
     )
-    how: dict[str, Any] = {"fresh": fresh, "null": null, "console": console}
-    return _measured(given, out, heads=heads, **how, **settings)
+    return given, _asked(given, heads=heads, **settings)
 
 
 def _given(
@@ -124,16 +137,8 @@ def _known(count: int | None, names: Any, token_ids: Any) -> int | None:
     return len(token_ids) if count is None and token_ids is not None else count
 
 
-def _measured(
-    given: GivenTensors,
-    out: Path,
-    *,
-    fresh: bool,
-    null: bool,
-    console: Console = QUIET,
-    **settings: Any,
-) -> Store:
-    from geostat.runs import measurement
+def _asked(given: GivenTensors, **settings: Any) -> Settings:
+    """Return the settings of a capture of tensors."""
     from geostat.runs.settings import Settings
 
     for name in settings:
@@ -142,5 +147,10 @@ def _measured(
                 f"from_tensors() has no keyword {name!r}, expected one of {', '.join(SETTINGS)}."
             )
     documents, positions = given.windows.token_ids.shape
-    asked = Settings(documents=documents, length=positions, queries=str(given.queries), **settings)
-    return measurement.measure_tensors(given, asked, out, fresh=fresh, null=null, console=console)
+    return Settings(documents=documents, length=positions, queries=str(given.queries), **settings)
+
+
+def _kept(given: GivenTensors, asked: Settings, out: Path, **how: Any) -> Store:
+    from geostat.runs import measurement
+
+    return measurement.measure_tensors(given, asked, out, **how)

@@ -1,26 +1,32 @@
-"""A stage of a run killed by SIGKILL at chosen writes, then run again: what is left, beside what
-one that was not killed leaves.
+"""A stage of a run that is killed by SIGKILL, or whose disk fails, then run again: what is left,
+beside what one that nothing befell leaves.
 
-`python kills.py WORK START STRIDE FIRST COMMAND…` begins each time with a copy of the folder START,
-and kills the command at write FIRST and then at every STRIDE-th; OUT in the command stands for the
-copy. Each child process is forked from one that has imported everything and done nothing, counts
-what it writes below its folder (files opened to write, moves, removals, folders made) and kills
-itself at its time. Prints one JSON object.
+`python -m support.kills WAY WORK START NUMBERS… -- COMMAND…` begins each time with a copy of the
+folder START; OUT in the command stands for the copy. Ways: `writes STRIDE FIRST` kills at every
+STRIDE-th write from FIRST on (files opened to write, moves, removals, folders made); `moments COUNT
+SEED` kills at moments drawn over as long as the stage takes; `faults STRIDE FIRST ERRNO` lets one
+step on the disk fail (`support.faults`). Each child process is forked from one that has imported
+everything and done nothing. Prints one JSON object.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import pickle
+import random
 import shutil
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from support.faults import failing_at
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 EVENTS = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "shutil.rmtree"}
@@ -67,16 +73,17 @@ def killed_at(write: int | None, folder: Path, counter: Path) -> None:
     sys.addaudithook(hook)
 
 
-def child(command: list[str], folder: Path, *, write: int | None, counter: Path | None) -> int:
-    """Run a command in a process of its own; returns its exit code, negative where a signal
-    ended it.
+def begun(command: list[str], before: Callable[[], None], said: Path | None = None) -> int:
+    """Run a command in a process of its own; returns its number. before: what it does first; said:
+    the file of its stderr.
     """
     process = os.fork()
     if process == 0:
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1)
-        if counter is not None:
-            killed_at(write, folder, counter)
+        if said is not None:
+            os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+        before()
         from geostat.cli.app import main
 
         sys.argv = ["geostat", *command]
@@ -91,7 +98,22 @@ def child(command: list[str], folder: Path, *, write: int | None, counter: Path 
             with contextlib.suppress(OSError):
                 sys.stderr.flush()
             os._exit(code)
+    return process
+
+
+def code_of(process: int) -> int:
+    """Wait for a process; its exit code, negative where a signal ended it."""
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def child(command: list[str], folder: Path, *, write: int | None, counter: Path | None) -> int:
+    """Run a command, killed at a write; returns its exit code."""
+
+    def before() -> None:
+        if counter is not None:
+            killed_at(write, folder, counter)
+
+    return code_of(begun(command, before))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -131,37 +153,104 @@ def started(start: Path, out: Path) -> Path:
     return out
 
 
-def main() -> None:
+def unlike(out: Path, wanted: dict[str, bytes]) -> list[str]:
+    """What differs below a folder from what is wanted."""
+    found = contents(out)
+    return [name for name in sorted({*found, *wanted}) if found.get(name) != wanted.get(name)]
+
+
+def at_writes(work: Path, start: Path, command: list[str], stride: int, first: int) -> dict:
     """Kill a stage at every so-many-th write, run it again, compare."""
     from geostat.runs import stages
 
-    work, start, stride, first = (
-        Path(sys.argv[1]).resolve(),
-        Path(sys.argv[2]),
-        int(sys.argv[3]),
-        int(sys.argv[4]),
-    )
     out, counter = work / "out", work / "count"
-    command = [word.replace("OUT", str(out)) for word in sys.argv[5:]]
     for name in COMPUTED:
         setattr(stages, name, computed_once(getattr(stages, name), work / f"{name}.pickle"))
     for _ in range(2):  # the first computes
         code = child(command, started(start, out), write=None, counter=counter)
         assert code == 0, code
     wanted, writes = contents(out), int(counter.read_text())
-    unlike: dict[int, list[str]] = {}
+    different: dict[int, list[str]] = {}
     kills = 0
     for write in range(first, writes + 1, stride):
         code = child(command, started(start, out), write=write, counter=counter)
         kills += code == -signal.SIGKILL
         code = child(command, out, write=None, counter=None)
-        found = contents(out)
-        different = [
-            name for name in sorted({*found, *wanted}) if found.get(name) != wanted.get(name)
-        ]
-        if different or code:
-            unlike[write] = [f"exit {code}", *different]
-    print(json.dumps({"writes": writes, "kills": kills, "unlike": unlike}))
+        if (names := unlike(out, wanted)) or code:
+            different[write] = [f"exit {code}", *names]
+    return {"writes": writes, "kills": kills, "unlike": different}
+
+
+def at_moments(work: Path, start: Path, command: list[str], count: int, seed: int) -> dict:
+    """Kill a stage at moments drawn over as long as it takes, run it again, compare."""
+    out, seconds = work / "out", 0.0
+    for _ in range(2):  # the first compiles
+        began = time.perf_counter()
+        process = begun(command, lambda: None) if started(start, out) else 0
+        assert code_of(process) == 0
+        seconds = time.perf_counter() - began
+    wanted, different, kills = contents(out), {}, 0
+    for moment in sorted(random.Random(seed).uniform(0, seconds) for _ in range(count)):
+        started(start, out)
+        process = begun(command, lambda: None)
+        time.sleep(moment)
+        os.kill(process, signal.SIGKILL)
+        kills += code_of(process) == -signal.SIGKILL
+        code = code_of(begun(command, lambda: None))
+        if (names := unlike(out, wanted)) or code:
+            different[moment] = [f"exit {code}", *names]
+    return {"seconds": seconds, "kills": kills, "unlike": different}
+
+
+def at_faults(
+    work: Path, start: Path, command: list[str], stride: int, first: int, error: int
+) -> dict:
+    """Let the disk fail at every so-many-th step of a stage, look at what it says and leaves, run
+    it again, compare.
+    """
+    out, counter, said = work / "out", work / "count", work / "said"
+    for _ in range(2):
+        process = begun(command, lambda: failing_at(None, error, started(start, out), counter))
+        assert code_of(process) == 0
+    wanted, steps = contents(out), int(counter.read_text())
+    different: dict[int, list[str]] = {}
+    codes: dict[int, int] = {}
+    for step in range(first, steps + 1, stride):
+        started(start, out)
+        process = begun(command, lambda: failing_at(step, error, out, counter), said)  # noqa: B023
+        code = code_of(process)
+        codes[code] = codes.get(code, 0) + 1
+        lines = said.read_text().splitlines()
+        wrong = []
+        if code not in (0, 2) or len(lines) != (code == 2):
+            wrong = [f"exit {code}", *lines[-3:]]
+        elif (out / "run.zarr").exists() and (bad := code_of(begun(["doctor", str(out)], _quiet))):
+            wrong = [f"doctor: exit {bad}"]
+        code = code_of(begun(command, lambda: None))
+        if (names := unlike(out, wanted)) or code:
+            wrong += [f"again: exit {code}", *names]
+        if wrong:
+            different[step] = wrong
+    return {"steps": steps, "codes": codes, "unlike": different}
+
+
+def _quiet() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+WAYS = {"writes": at_writes, "moments": at_moments, "faults": at_faults}
+
+
+def main() -> None:
+    """Do what is asked, print what was found."""
+    for module in ("runs.measurement", "runs.pipeline", "runs.repair", "cli.doctor", "cli.app"):
+        importlib.import_module(f"geostat.{module}")
+    importlib.import_module("reports.page.page")
+    way, work, start = sys.argv[1], Path(sys.argv[2]).resolve(), Path(sys.argv[3])
+    dashes = sys.argv.index("--")
+    command = [word.replace("OUT", str(work / "out")) for word in sys.argv[dashes + 1 :]]
+    found = WAYS[way](work, start, command, *map(int, sys.argv[4:dashes]))
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

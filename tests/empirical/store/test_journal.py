@@ -179,7 +179,7 @@ def test_a_damaged_document_is_named_and_measured_again(
     wanted = of(path.with_name("wanted.zarr"), 7)
     wanted.settle()
     file = path / "journal" / "3.zip"
-    mend = f"Remove {file.parent} and run the same capture again"
+    mend = f"remove {file.parent} and run the same capture again"
     with damaged(file, kind):
         before = contents(path)
         with pytest.raises(StoreError, match=rf"3\.zip: damaged, for it is .*{mend}"):

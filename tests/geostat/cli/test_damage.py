@@ -1,25 +1,18 @@
-"""A finished run with one file damaged: every command says so and names the file. A stage killed
-at any write: the same command mends it.
-"""
+"""A finished run with one file damaged: every command says so and names the file."""
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.damage import KINDS, cut, damaged, emptied, files, flipped
-from support.places import ROOT
 from support.runs import contents
 from support.spine import LENGTH, Finished, geostat
 
 import geostat as gs
 from empirical.errors import StoreError
-from empirical.store.store import Store
 from geostat.cli import doctor
 
 PLACES = (
@@ -109,74 +102,3 @@ def test_every_file_of_a_finished_run_counts(copied: Path, kind: Callable[[Path]
         with damaged(file, kind), pytest.raises(StoreError) as caught:
             (doctor.examine if at % 10 == 0 else gs.open)(store)
         assert str(file) in str(caught.value)
-
-
-def killed(work: Path, start: Path, stride: int, first: int, *command: object) -> dict:
-    """Kill a command at every so-many-th write, run it again each time; how many writes and
-    kills there were, and what differed.
-    """
-    program = [
-        sys.executable,
-        ROOT / "tests" / "support" / "kills.py",
-        work,
-        start,
-        stride,
-        first,
-        *command,
-    ]
-    done = subprocess.run(
-        [str(word) for word in program], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def stages(
-    finished: Finished, model: Path, texts: Path, work: Path
-) -> dict[str, tuple[Path, tuple[object, ...]]]:
-    """Where each stage begins, and its command."""
-    captured = work / "captured"
-    take = (
-        "capture",
-        model,
-        "--text",
-        texts,
-        "--length",
-        LENGTH,
-        "--out",
-        "OUT",
-        "--quiet",
-        "--documents",
-    )
-    if not captured.exists():
-        captured.mkdir()
-        shutil.copytree(finished.store, captured / "run.zarr")
-        fitted = Store.open(captured / "run.zarr")
-        fitted.put({}, drops=fitted.results)
-    return {
-        "capture": (work / "nothing", (*take, 3)),
-        "fit": (captured, ("fit", "OUT", "--quiet")),
-        "confront": (finished.out, ("confront", "OUT", "--quiet")),
-        "capture more": (finished.out, (*take, 5)),
-    }
-
-
-@pytest.mark.slow
-def test_fits_killed_at_a_write_end_like_those_that_were_not(
-    tmp_path: Path, finished: Finished, model_folder: Path, text_folder: Path
-) -> None:
-    start, command = stages(finished, model_folder, text_folder, tmp_path)["fit"]
-    found = killed(tmp_path, start, 60, 17, *command)
-    assert found["kills"] >= 3, found
-    assert found["unlike"] == {}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("stage", ["capture", "fit", "confront", "capture more"])
-def test_a_stage_killed_at_every_tenth_write_ends_like_one_that_was_not(
-    tmp_path: Path, finished: Finished, model_folder: Path, text_folder: Path, stage: str
-) -> None:
-    start, command = stages(finished, model_folder, text_folder, tmp_path)[stage]
-    found = killed(tmp_path, start, 10, 1, *command)
-    assert found["kills"] >= found["writes"] // 10
-    assert found["unlike"] == {}

@@ -1,0 +1,125 @@
+"""A stage that is killed at any write or moment, or whose disk fails at any step: the same command
+ends like one that nothing befell.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.damage import emptied, flipped
+from support.places import ROOT
+from support.spine import LENGTH, Finished
+
+from empirical.store.store import Store
+
+pytestmark = pytest.mark.slow
+
+SEED, MOMENTS = 17, 30
+
+
+def found(way: str, work: Path, start: Path, *numbers: int, command: tuple[object, ...]) -> Any:
+    """What `support.kills` finds."""
+    words = ["-m", "support.kills", way, work, start, *numbers, "--", *command]
+    done = subprocess.run(
+        [sys.executable, *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{ROOT}"},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+Stage = tuple[Path, tuple[object, ...]]
+
+
+@pytest.fixture
+def stages(
+    tmp_path: Path, finished: Finished, model_folder: Path, text_folder: Path
+) -> dict[str, Stage]:
+    """Where each stage begins, and its command."""
+    captured, ready, harmed = (tmp_path / name for name in ("captured", "ready", "harmed"))
+    for folder in (captured, ready, harmed):
+        folder.mkdir()
+        shutil.copytree(finished.store, folder / "run.zarr")
+        shutil.copyfile(finished.out / "run.json", folder / "run.json")
+    fitted = Store.open(captured / "run.zarr")
+    fitted.put({}, drops=fitted.results)
+    take = ("capture", model_folder, "--text", text_folder, "--length", LENGTH, "--out", "OUT")
+    take = (*take, "--quiet", "--documents")
+    harm(harmed, shlex.join(["geostat", *map(str, (*take, 3))]))
+    return {
+        "capture": (tmp_path / "nothing", (*take, 3)),
+        "fit": (captured, ("fit", "OUT", "--quiet")),
+        "confront": (ready, ("confront", "OUT", "--quiet")),
+        "report": (ready, ("report", "OUT", "--quiet")),
+        "capture more": (ready, (*take, 5)),
+        "repair": (harmed, ("doctor", "OUT", "--repair", "--json")),
+    }
+
+
+def harm(run: Path, command: str) -> None:
+    """Damage a run in several places, and record the command that measured it."""
+    store = run / "run.zarr"
+    known = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(known | {"commands": {"capture": command}}))
+    flipped(
+        next(file for file in (store / "capture/recall/c/0").rglob("*") if file.is_file()), at=0
+    )
+    for name in ("documents.jsonl", "capture/lag/zarr.json", "norms/lam/c/0/0"):
+        emptied(store / name)
+
+
+def test_fits_killed_at_a_write_end_like_those_that_were_not(
+    tmp_path: Path, stages: dict[str, Stage]
+) -> None:
+    start, command = stages["fit"]
+    seen = found("writes", tmp_path, start, 60, 17, command=command)
+    assert seen["kills"] >= 3, seen
+    assert seen["unlike"] == {}
+
+
+@pytest.mark.parametrize("stage", ["capture", "fit", "confront", "capture more"])
+def test_a_stage_killed_at_every_tenth_write_ends_like_one_that_was_not(
+    tmp_path: Path, stages: dict[str, Stage], stage: str
+) -> None:
+    start, command = stages[stage]
+    seen = found("writes", tmp_path, start, 10, 1, command=command)
+    assert seen["kills"] >= seen["writes"] // 10
+    assert seen["unlike"] == {}
+
+
+@pytest.mark.parametrize(
+    "stage", ["capture", "fit", "confront", "report", "capture more", "repair"]
+)
+def test_a_stage_killed_at_any_moment_ends_like_one_that_was_not(
+    tmp_path: Path, stages: dict[str, Stage], stage: str
+) -> None:
+    start, command = stages[stage]
+    seen = found("moments", tmp_path, start, MOMENTS, SEED, command=command)
+    assert seen["kills"] >= MOMENTS - 3, "a few may end before their moment"
+    assert seen["unlike"] == {}
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO], ids=["full", "broken"])
+@pytest.mark.parametrize(
+    ("stage", "stride"),
+    [("capture", 83), ("fit", 151), ("confront", 241), ("report", 59), ("capture more", 113)],
+)
+def test_a_disk_that_fails_at_a_step_is_one_line_and_loses_nothing(
+    tmp_path: Path, stages: dict[str, Stage], stage: str, stride: int, error: int
+) -> None:
+    start, command = stages[stage]
+    seen = found("faults", tmp_path, start, stride, 1 + error % stride, error, command=command)
+    assert seen["codes"].get("2", 0) > 5, seen
+    assert seen["unlike"] == {}

@@ -1,0 +1,269 @@
+"""`geostat doctor --repair`: damage is mended to the byte; what cannot be is told in a line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.damage import KINDS, damaged, emptied, files, flipped
+from support.runs import contents
+from support.spine import LENGTH, Finished, Said, geostat, refused
+
+import geostat as gs
+from empirical.store import lock, store
+from empirical.store.lock import alone
+from empirical.store.shards import lengths
+from empirical.store.store import Store
+
+
+def copy(finished: Finished, model: Path, texts: Path, out: Path) -> Path:
+    """A finished run of three documents, whose command is recorded."""
+    shutil.copytree(finished.store, out / "run.zarr")
+    shutil.copyfile(finished.out / "run.json", out / "run.json")
+    words = ["geostat", "run", model, "--text", texts, "--documents", 3]
+    command = shlex.join(map(str, [*words, "--length", LENGTH, "--out", out]))
+    tell(out, {stage: command for stage in ("capture", "fit", "confront", "report")})
+    return out
+
+
+@pytest.fixture
+def run(tmp_path: Path, finished: Finished, model_folder: Path, text_folder: Path) -> Path:
+    return copy(finished, model_folder, text_folder, tmp_path / "report")
+
+
+@pytest.fixture(scope="module")
+def harmed(
+    tmp_path_factory: pytest.TempPathFactory,
+    finished: Finished,
+    model_folder: Path,
+    text_folder: Path,
+) -> Path:
+    """A run whose second document is damaged; not to be changed but for what is recorded."""
+    out = tmp_path_factory.mktemp("harmed") / "report"
+    copy(finished, model_folder, text_folder, out)
+    second(shard(out))
+    return out
+
+
+def tell(out: Path, commands: dict[str, str]) -> None:
+    """Record commands beside a run."""
+    known = json.loads((out / "run.json").read_text())
+    (out / "run.json").write_text(json.dumps(known | {"commands": commands}))
+
+
+def repaired(out: Path) -> Said:
+    return geostat("doctor", out, "--repair")
+
+
+def shard(out: Path, name: str = "recall") -> Path:
+    """The first shard of an array."""
+    folder = out / "run.zarr" / "capture" / name / "c" / "0"
+    return next(file for file in folder.rglob("*") if file.is_file())
+
+
+def second(file: Path) -> None:
+    """Damage the second document of a shard."""
+    flipped(file, at=(lengths(file)[0] + 5) / file.stat().st_size)
+
+
+def test_a_damaged_document_is_measured_again_and_no_other(run: Path, text_folder: Path) -> None:
+    before = contents(run)
+    second(shard(run))
+    assert geostat("doctor", run).code == 4
+    said = repaired(run)
+    assert said.code == 0, said.stderr
+    lines = said.stdout.splitlines()
+    assert lines[:3] == [
+        "repaired:",
+        f"  {shard(run)}: put back",
+        f"  document '{text_folder / 'text 1.txt'}': measured again",
+    ]
+    assert lines[-1].startswith(f"run: {run / 'run.zarr'} is sound: 3 documents; /envelope")
+    assert "1/1 documents" in said.stderr
+    assert contents(run) == before
+    assert sorted(path.name for path in run.parent.iterdir()) == ["report"]
+    assert "repaired:\n  nothing: no file was damaged\n" in repaired(run).stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "says"),
+    [
+        ("no command", 4, "damaged, and no command is known that measured it"),
+        ("other words", 2, "which is no command (No such option: --lenght)"),
+        ("text gone", 2, "what it was measured of cannot be read again: "),
+        ("another text", 2, "was measured with corpus.name = "),
+        ("fewer documents", 2, "holds 3 documents, this run asks for 2"),
+        ("other options", 2, "was measured with seed = 0, this run has 5"),
+        ("damaged root", 4, "zarr.json: the manifest is damaged. Restore it from a copy"),
+        ("written to", 2, "another geostat command is writing there"),
+        ("no run named", 2, "--repair: names no run, expected one"),
+        ("no run there", 2, "no such run"),
+    ],
+)
+def test_what_cannot_be_repaired_is_told_in_a_line(
+    harmed: Path, text_folder: Path, tmp_path: Path, change: str, code: int, says: str
+) -> None:
+    sound = json.loads((harmed / "run.json").read_text())["commands"]["capture"]
+    changes = {
+        "other words": sound.replace("--length", "--lenght"),
+        "text gone": sound.replace(str(text_folder), str(tmp_path / "absent")),
+        "another text": f"{sound} --text {shlex.quote(str(text_folder / 'text 4.txt'))}",
+        "fewer documents": sound.replace("--documents 3", "--documents 2"),
+        "other options": f"{sound} --seed 5",
+    }
+    named = {"no run named": [], "no run there": [tmp_path / "absent"]}.get(change, [harmed])
+    tell(harmed, {} if change == "no command" else {"capture": changes.get(change, sound)})
+    with ExitStack() as around:
+        if change == "damaged root":
+            around.enter_context(damaged(harmed / "run.zarr" / "zarr.json", flipped))
+        if change == "written to":
+            around.enter_context(alone(harmed / "run.zarr"))
+        before = contents(harmed.parent)
+        line = refused(geostat("doctor", *named, "--repair"), code=code)
+        assert says in line
+        assert contents(harmed.parent) == before
+    tell(harmed, {"capture": sound})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_files_of_a_finished_run_are_put_back(run: Path, kind: Callable[[Path], None]) -> None:
+    before = contents(run)
+    every = [file for file in files(run / "run.zarr") if file.parent != run / "run.zarr"]
+    chance = np.random.default_rng(KINDS.index(kind))
+    for at in (0, *sorted(chance.choice(len(every), 12, replace=False))):
+        file = every[at] if at else run / "run.zarr" / "documents.jsonl"
+        kind(file)
+        assert repaired(run).code == 0, file
+        assert contents(run) == before, file
+
+
+@pytest.mark.slow
+def test_what_stands_in_several_places_is_put_back_at_once(run: Path) -> None:
+    before = contents(run)
+    second(shard(run))
+    emptied(shard(run, "precision"))
+    for name in ("documents.jsonl", "capture/lag/c/0", "norms/lam/c/0/0", "summary/zarr.json"):
+        (run / "run.zarr" / name).unlink()
+    said = repaired(run)
+    assert said.code == 0, said.stderr
+    assert contents(run) == before
+    assert {f"  {run / 'run.zarr' / name}: made again" for name in ("norms", "summary")} <= set(
+        said.stdout.splitlines()
+    )
+
+
+def recorded(monkeypatch: pytest.MonkeyPatch, *words: Any) -> Said:
+    """Call the command so that its words are recorded."""
+    with monkeypatch.context() as patched:
+        patched.setattr("sys.argv", ["geostat", *map(str, words)])
+        return geostat(*words)
+
+
+@pytest.mark.slow
+def test_results_are_made_again_with_the_options_that_they_were_made_with(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tolerances = tmp_path / "own.toml"
+    tolerances.write_text('[norms.cv]\nat_most = 0.5\nsource = "own"\n')
+    options = ["--edition", "sharp", "--n", "all", "--no-swap", "--tolerances", tolerances]
+    said = recorded(monkeypatch, "confront", run, *options, "--quiet")
+    assert said.code == 0, said.stderr
+    before = contents(run)
+    for name in ("envelope", "verdicts", "summary"):
+        emptied(run / "run.zarr" / name / "zarr.json")
+    assert repaired(run).code == 0
+    assert contents(run) == before
+    known = json.loads((run / "run.json").read_text())["commands"]
+    tell(run, {name: known[name] for name in known if name != "confront"})
+    emptied(run / "run.zarr" / "verdicts" / "zarr.json")
+    before = contents(run)
+    line = geostat("doctor", run, "--repair").stderr.splitlines()[-1]
+    assert "made again, /verdicts is not what was written, as of other options" in line
+    assert "run `geostat fit" in line
+    assert contents(run) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_capture_is_repaired_in_the_batches_that_it_was_measured_in(
+    tmp_path: Path,
+    model_folder: Path,
+    text_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    batch: int,
+) -> None:
+    texts = tmp_path / "texts"
+    shutil.copytree(text_folder, texts)
+    options = ["--text", texts, "--documents", 5, "--length", LENGTH, "--batch", batch]
+    said = recorded(monkeypatch, "capture", model_folder, *options, "--out", tmp_path / "own")
+    assert said.code == 0, said.stderr
+    out = tmp_path / "own"
+    before = contents(out)
+    second(shard(out))
+    assert repaired(out).code == 0
+    assert contents(out) == before
+    second(shard(out))
+    (texts / "text 1.txt").write_text("z" * 60)
+    line = geostat("doctor", out, "--repair").stderr.splitlines()[-1]
+    assert "text 1.txt' where this run reads" in line
+    assert "with other tokens" in line
+
+
+@pytest.mark.slow
+def test_a_damaged_file_of_the_journal_is_named_and_measured_again(
+    tmp_path: Path, model_folder: Path, text_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ["--text", text_folder, "--documents", 3, "--length", LENGTH, "--quiet", "--out"]
+    left, whole = tmp_path / "left", tmp_path / "whole"
+    assert geostat("capture", model_folder, *options, whole).code == 0
+    with monkeypatch.context() as patched:  # as one that was killed before it settled
+        for module in (store, lock):
+            patched.setattr(module, "settle", lambda path: None)
+        assert recorded(patched, "capture", model_folder, *options, left).code == 0
+    journal = left / "run.zarr" / "journal"
+    assert sorted(file.name for file in journal.iterdir()) == ["0.zip", "1.zip", "2.zip"]
+    for kind in KINDS:
+        out = tmp_path / kind.__name__
+        shutil.copytree(left, out)
+        file = out / "run.zarr" / "journal" / "1.zip"
+        kind(file)
+        line = refused(geostat("doctor", out), code=4)
+        assert line.startswith(f"{file}: damaged, for it is ")
+        assert "Run `geostat doctor --repair` on the run" in line
+        said = repaired(out)
+        assert said.code == 0, said.stderr
+        assert said.stdout.count("measured again") == 1
+        assert contents(out / "run.zarr") == contents(whole / "run.zarr")
+
+
+@pytest.mark.slow
+def test_tensors_are_repaired_from_their_files_but_not_from_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = np.random.default_rng(0)
+    alpha = chance.random((3, 2, 4, 40), dtype=np.float32)
+    alpha /= alpha.sum(-1, keepdims=True)
+    values = chance.standard_normal((3, 2, 2, 40, 8), dtype=np.float32)
+    np.savez(tmp_path / "tensors.npz", alpha=alpha, values=values)
+    out = tmp_path / "ingested"
+    words = ["ingest", tmp_path / "tensors.npz", "--n", "1,2,9", "--out", out]
+    assert recorded(monkeypatch, *words).code == 0
+    before = contents(out)
+    second(shard(out))
+    (out / "run.zarr" / "documents.jsonl").unlink()
+    (out / "run.zarr" / "capture" / "lag" / "zarr.json").unlink()
+    assert repaired(out).code == 0
+    assert contents(out) == before
+    gs.from_tensors(alpha, values, n="1,2,9", out=tmp_path / "held")
+    second(shard(tmp_path / "held"))
+    line = refused(repaired(tmp_path / "held"), code=4)
+    assert "as of models or tensors in memory, so it cannot be repaired. Restore it" in line
+    assert len(Store.open(out / "run.zarr").documents) == 3
