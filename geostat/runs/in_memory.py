@@ -16,8 +16,8 @@ from empirical.sources.texts import Corpus
 from geostat.errors import InputError
 from geostat.runs.settings import Settings, settings_of
 
-LOADING: Final = ("revision", "dtype", "device", "trust_remote_code", "allow_pickle")
-"""Settings by which a model is loaded."""
+LOADING: Final = ("revision", "dtype", "device", "trust_remote_code", "allow_pickle", "cluster")
+"""Settings by which a model is loaded, here or by workers."""
 COUNT: Final = 8
 """Documents of named texts, unless told."""
 
@@ -30,6 +30,7 @@ def asked(
     length: int,
     tokenizer: Any = None,
     hash_weights: bool = True,
+    client: Any = None,
     **further: Any,
 ) -> tuple[Settings, HeldModel | None, Corpus | None]:
     """Read what a capture is asked for: settings, and the model and the documents that are in
@@ -45,6 +46,8 @@ def asked(
             f"documents={given}: expected text files or folders, texts or token ids. How many is"
             f" count={given}."
         )
+    if client is not None:
+        further["cluster"] = client
     entries = [given] if isinstance(given, str | Path) else list(given)
     texts = _corpus(entries, further)
     if count is None:
