@@ -58,8 +58,8 @@ def capture(
     equal run stopped, and return that, complete.
 
     Args:
-        model, windows: found and cut by `empirical.sources`; or another source of layers, or one
-            that has them measured elsewhere, and the windows that these are of.
+        model, windows: found and cut by `empirical.sources`; or another source of layers, here or
+            elsewhere, and the windows that these are of.
         observers: one per group of the store.
         n: sizes N of the selected set, ascending, at most the number of positions.
         queries: which queries of a window are analysed.
@@ -80,13 +80,8 @@ def capture(
     """
     options = {"n": n, "queries": queries, "convention": convention, "seed": seed, "batch": batch}
     source: Source | Elsewhere = Tapped(model) if isinstance(model, LoadedModel) else model
-    recorded = provenance(
-        source,
-        windows,
-        measure=execution(source.devices, measure),
-        settings=settings or {},
-        **options,
-    )
+    where = execution(source.devices, measure)
+    recorded = provenance(source, windows, measure=where, settings=settings or {}, **options)
     shape = RunShape(
         **source.sizes,
         positions=windows.token_ids.shape[1],
@@ -98,10 +93,9 @@ def capture(
     )
     path = path.resolve() if path.is_symlink() else path
     measuring = Measuring(observers=observers, shape=shape, where=measure)
+    run = _Run(source, windows, path, measuring, recorded, batch, fresh, on_progress, on_kept)
     with alone(path):
-        return _Run(
-            *(source, windows, path, measuring, recorded, batch, fresh, on_progress, on_kept)
-        ).complete()
+        return run.complete()
 
 
 @dataclass(slots=True)

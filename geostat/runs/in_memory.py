@@ -16,8 +16,8 @@ from empirical.sources.texts import Corpus
 from geostat.errors import InputError
 from geostat.runs.settings import Settings, settings_of
 
-LOADING: Final = ("revision", "dtype", "device", "trust_remote_code", "allow_pickle", "cluster")
-"""Settings by which a model is loaded, here or by workers."""
+LOADING: Final = ("revision", "dtype", "device", "trust_remote_code", "allow_pickle")
+"""Settings by which a model is loaded."""
 COUNT: Final = 8
 """Documents of named texts, unless told."""
 
@@ -86,6 +86,11 @@ def _holds_text(one: str | Path) -> bool:
 
 
 def _refuse_loading(settings: Settings) -> None:
+    if settings.cluster is not None:
+        raise InputError(
+            "client: its workers load a model themselves, but this one is in memory. Name the"
+            " model, or leave client out."
+        )
     defaults = {one.name: one.default for one in fields(Settings)}
     for name in LOADING:
         if getattr(settings, name) != defaults[name]:

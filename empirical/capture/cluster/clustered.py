@@ -64,21 +64,25 @@ class Awaited(Generic[Result]):
         """
         from distributed import KilledWorker
 
+        try:
+            return self._waited_for()
+        except KilledWorker as error:
+            raise InputError(
+                f"{self.what}: {error.allowed_failures + 1} workers died while they measured it, as"
+                " they do where memory is short. Run the same command again with fewer workers on a"
+                " machine."
+            ) from error
+        except CancelledError as error:
+            raise self._gone("has lost its scheduler") from error
+
+    def _waited_for(self) -> Result:
         seen = time.monotonic()
         while True:
             try:
                 return self.future.result(timeout=LOOK)
-            except KilledWorker as error:
-                raise InputError(
-                    f"{self.what}: {error.allowed_failures + 1} workers died while they measured"
-                    " it, as they do where memory is short. Run the same command again with fewer"
-                    " workers on a machine."
-                ) from error
-            except CancelledError as error:
-                raise self._gone("the connection to its scheduler is lost") from error
             except TimeoutError:
-                if self.future.done():
-                    raise  # by the task itself
+                if self.future.done():  # just now, or it raised this itself
+                    return self.future.result()
             if self._workers():
                 seen = time.monotonic()
             elif time.monotonic() - seen > PATIENCE:

@@ -37,15 +37,19 @@ def in_order(
             the first of them was taken: whoever takes slowly is not overrun.
     """
     under_way: deque[Task[Result]] = deque()
+
+    def first() -> Result:
+        result = under_way[0].result()  # where Ctrl-C breaks in, it is still under way
+        under_way.popleft()
+        return result
+
     try:
         for item in items:
             while len(under_way) >= max(1, ahead()):
-                yield under_way[0].result()
-                under_way.popleft()
+                yield first()
             under_way.append(submit(item))
         while under_way:
-            yield under_way[0].result()
-            under_way.popleft()
+            yield first()
     finally:
         for task in under_way:
             task.cancel()
