@@ -1,14 +1,14 @@
 """A capture on one and two workers of Dask side by side with one process, and what the one writer
 of a store costs, on the built-in model.
 
-    .venv/bin/python -m benchmarks.cluster [--rounds 3] [--documents 8] [--length 1024]
+    .venv/bin/python -m benchmarks.cluster [--rounds 3] [--documents 8] [--length 256]
 
 Everything that `geostat run` measures by default. Models are loaded and kernels compiled before
 the clock starts; each worker has one thread, as has the process beside them. *Strong*: as many
 documents whoever measures; *weak*: as many a worker. Rounds take turns; medians are printed, and
-the ratio to one worker. The writer (alone with --writer): time a document that arrives packed,
-against one that it packs itself, to the last shard settled. Beside it the time of one thread for
-measured envelopes, which stay on the CPU whatever the device.
+the ratio to one worker. The writer (alone with --writer), of 1,024 tokens: a document that arrives
+packed against one that it packs itself, to the last shard settled. Beside it the time of one thread
+for measured envelopes, which stay on the CPU whatever the device.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import shutil
 import statistics
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import empirical  # noqa: F401  # isort: skip - before torch, as the command does
 
@@ -33,7 +33,7 @@ from empirical.capture.capture import capture
 from empirical.capture.cluster.clustered import Clustered, clustered
 from empirical.capture.layer_view import RunShape
 from empirical.capture.measuring import Batch, Measuring
-from empirical.capture.observers import Baselines, Geometry, QueryMeans, Sinks
+from empirical.capture.observers import Baselines, Geometry, Observer, QueryMeans, Sinks
 from empirical.capture.source import Tapped
 from empirical.measure.convention import Convention
 from empirical.measure.sizes import default_n
@@ -46,8 +46,10 @@ from empirical.store.store import Store
 from geostat.bounds.own_cosines import MeasuredEnvelope
 from geostat.runs.settings import Settings
 
-OBSERVERS = [Geometry(), Baselines(), MeasuredEnvelope(), Sinks(), QueryMeans()]
+OBSERVERS: Sequence[Observer] = [Geometry(), Baselines(), MeasuredEnvelope(), Sinks(), QueryMeans()]
 WORKERS = (1, 2)
+WHOLE = 1024
+"""Tokens of the document that is written: those of `geostat run`."""
 
 
 def measured_by(
@@ -72,33 +74,33 @@ def measured_by(
     return seconds
 
 
-def scaling(model: models.LoadedModel, windows: Any, documents: int, rounds: int) -> None:
+def scaling(
+    model: models.LoadedModel, windows: corpus.Windows, documents: int, rounds: int
+) -> None:
     taken: dict[tuple[str, int], list[float]] = {}
+    each = documents // max(WORKERS)
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
-        sources: dict[int, Any] = {0: model}
+        sources: dict[int, models.LoadedModel | Clustered] = {0: model}
         for count in WORKERS:
             torch.set_num_threads(count)  # which are shared out: one a worker
             load = partial(models.load_named, None, device="cpu")
             sources[count] = opened.enter_context(clustered(f"local:{count}", load))
         torch.set_num_threads(1)
-        for count, source in sources.items():  # each worker loads the model and reads the kernels
-            measured_by(source, first(windows, 2 * max(count, 1)), folder)
+        for workers, source in sources.items():  # each loads the model and reads the kernels
+            measured_by(source, first(windows, 2 * max(workers, 1)), folder)
         for _ in range(rounds):
-            for count, source in sources.items():
-                for kind, number in (
-                    ("strong", documents),
-                    ("weak", max(count, 1) * documents // 2),
-                ):
+            for workers, source in sources.items():
+                for kind, number in {"strong": documents, "weak": max(workers, 1) * each}.items():
                     seconds = measured_by(source, first(windows, number), folder)
-                    taken.setdefault((kind, count), []).append(seconds / number)
+                    taken.setdefault((kind, workers), []).append(seconds / number)
     print("| | who measures | seconds a document | documents a second, of one worker's |")
     print("|---|---|---|---|")
-    for (kind, count), seconds in sorted(taken.items(), key=lambda one: (one[0][0], one[0][1])):
-        who = f"{count} workers of one thread" if count else "one process of one thread"
-        base, own = (statistics.median(one) for one in (taken[kind, 1], seconds))
-        print(f"| {kind} | {who} | {own:.2f} ({min(seconds):.2f}-{max(seconds):.2f}) | ", end="")
-        print(f"{base / own:.2f} |")
+    for (kind, workers), own in sorted(taken.items()):
+        who = f"{workers} workers" if workers else "one process, no cluster"
+        base, median = statistics.median(taken[kind, 1]), statistics.median(own)
+        spread = f"{median:.2f} ({min(own):.2f}-{max(own):.2f})"
+        print(f"| {kind} | {who} | {spread} | {base / median:.2f} |")
 
 
 def writer(model: models.LoadedModel, windows: corpus.Windows) -> None:
@@ -154,15 +156,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--documents", type=int, default=8)
-    parser.add_argument("--length", type=int, default=1024)
+    parser.add_argument("--length", type=int, default=256)
     parser.add_argument("--writer", action="store_true", help="the writer alone")
     given = parser.parse_args()
     torch.set_num_threads(1)
     model = models.find(None).load()
-    windows = corpus.windows(builtin_texts.topics(), model.tokenizer, length=given.length, count=1)
-    writer(model, windows)
+    cut = partial(corpus.windows, builtin_texts.topics(), model.tokenizer, count=1)
+    writer(model, cut(length=WHOLE))
     if not given.writer:
-        scaling(model, windows, given.documents, given.rounds)
+        scaling(model, cut(length=given.length), given.documents, given.rounds)
 
 
 if __name__ == "__main__":

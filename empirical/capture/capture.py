@@ -15,6 +15,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -183,12 +184,13 @@ class _Run:
         self, done: int, total: int, beside: Executor
     ) -> Generator[tuple[Batch, Measured | Packed], None, None]:
         """Yield each batch of the documents that are missing, measured here, or elsewhere."""
-        batches = [
+        batches = (
             Batch.of(self.windows, range(start, min(start + self.batch, total)))
             for start in range(done, total, self.batch)
-        ]
+        )
         if isinstance(self.source, Elsewhere):
-            with closing(self.source.measured(self.measuring, batches)) as every:
+            told, batches = tee(batches)
+            with closing(self.source.measured(self.measuring, told)) as every:
                 for batch, packed in zip(batches, every, strict=True):
                     self.prepared = max(self.prepared, packed.prepared)
                     yield batch, packed

@@ -67,6 +67,7 @@ def connected(cluster: str | Client) -> Iterator[tuple[Client, int | None]]:
                 processes=True,
                 memory_limit=0,  # a model may need more than a share of the machine
                 dashboard_address=None,
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # any port that is free
                 worker_dashboard_address=None,
                 local_directory=folder,
                 silence_logs=logging.CRITICAL,
