@@ -158,11 +158,13 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=8)
     parser.add_argument("--length", type=int, default=256)
     parser.add_argument("--writer", action="store_true", help="the writer alone")
+    parser.add_argument("--scaling", action="store_true", help="workers alone")
     given = parser.parse_args()
     torch.set_num_threads(1)
     model = models.find(None).load()
     cut = partial(corpus.windows, builtin_texts.topics(), model.tokenizer, count=1)
-    writer(model, cut(length=WHOLE))
+    if not given.scaling:
+        writer(model, cut(length=WHOLE))
     if not given.writer:
         scaling(model, cut(length=given.length), given.documents, given.rounds)
 

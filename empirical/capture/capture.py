@@ -189,9 +189,9 @@ class _Run:
             for start in range(done, total, self.batch)
         )
         if isinstance(self.source, Elsewhere):
-            told, batches = tee(batches)
+            told, taken = tee(batches)
             with closing(self.source.measured(self.measuring, told)) as every:
-                for batch, packed in zip(batches, every, strict=True):
+                for batch, packed in zip(taken, every, strict=True):
                     self.prepared = max(self.prepared, packed.prepared)
                     yield batch, packed
             return
