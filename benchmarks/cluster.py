@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -94,6 +95,8 @@ def scaling(
                 for kind, number in {"strong": documents, "weak": max(workers, 1) * each}.items():
                     seconds = measured_by(source, first(windows, number), folder)
                     taken.setdefault((kind, workers), []).append(seconds / number)
+                    told = f"{kind}, {workers} workers, {number} documents: {seconds:.1f} s"
+                    print(told, file=sys.stderr, flush=True)
     print("| | who measures | seconds a document | documents a second, of one worker's |")
     print("|---|---|---|---|")
     for (kind, workers), own in sorted(taken.items()):
