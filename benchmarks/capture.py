@@ -54,6 +54,7 @@ def first(windows: corpus.Windows, count: int) -> corpus.Windows:
         names=names,
         sha256=windows.sha256[:1] * count,
         text_sha256=windows.text_sha256[:1] * count,
+        kinds=windows.kinds[:1] * count,
     )
 
 

@@ -92,11 +92,11 @@ def capture(
         documents: text files, folders or .jsonl; texts, that is strings with white space that name
             no file; rows of token ids. None, or "builtin": Python's own texts.
         count: how many documents; unless told 8 of named ones, all of those in memory.
-        length: tokens of a window. out: the store, or a folder for it.
+        length: tokens of a window. out: the store, or its folder. null: measure baselines too.
         fresh: throw a store there away; else an equal run is completed, another one refused.
-        null: measure the null baselines too.
         settings: further fields of `geostat.runs.settings.Settings`; of a model in memory its
-            `tokenizer`, unless documents are token ids, and whether to `hash_weights` (True).
+            `tokenizer`, unless documents are token ids, and whether to `hash_weights` (True). Or a
+            `client` of Dask distributed, whose workers measure, or a place such as "local:2".
 
     Raises:
         InputError: for bad input.

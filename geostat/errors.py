@@ -41,6 +41,7 @@ def refuse_unknown(value: str, known: Collection[str], seen: str, *, verb: str =
 KEYWORDS: Final = {
     "documents": "count",
     "text": "documents",
+    "cluster": "client",
     "edition": "editions",
     "special-tokens": "special_tokens",
     "fresh": "fresh=True",

@@ -2,45 +2,44 @@
 documents are appended to a store.
 
 Only one layer's tensors live at a time, so memory does not grow with the number of layers.
-Observers are functions of one layer of one document; a user adds a measurement by writing one.
-Imports torch, and the store.
+Observers are functions of one layer of one document; a user adds a measurement by writing one. A
+source that has its documents measured elsewhere (`empirical.capture.cluster`) hands them over
+packed; they are written here, in their order, as any. Imports torch, and the store.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from itertools import tee
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from empirical.capture.document import Document
 from empirical.capture.identity import execution, provenance, refuse_other
-from empirical.capture.layer_view import RunShape, layer_view
-from empirical.capture.observers import Buffers, Observer, Progress
+from empirical.capture.layer_view import RunShape
+from empirical.capture.measuring import Batch, Elsewhere, Measured, Measuring, Packed
+from empirical.capture.observers import Observer, Progress
 from empirical.capture.source import Source, Tapped
 from empirical.measure.compilation import Compilation, compilation
 from empirical.measure.convention import Convention
 from empirical.sources.models import LoadedModel
 from empirical.sources.queries import LAST, Queries
 from empirical.sources.windows import Windows
-from empirical.store.layout import GroupPlan
 from empirical.store.lock import alone
 from empirical.store.manifest import read_root
 from empirical.store.store import Store
-from empirical.tap.tap import TappedLayer
 
 _thread = partial(ThreadPoolExecutor, 1)
 
 
 def capture(
-    model: LoadedModel | Source,
+    model: LoadedModel | Source | Elsewhere,
     windows: Windows,
     path: Path,
     *,
@@ -60,8 +59,8 @@ def capture(
     equal run stopped, and return that, complete.
 
     Args:
-        model, windows: found and cut by `empirical.sources`; or another source of layers, and the
-            windows that these are of.
+        model, windows: found and cut by `empirical.sources`; or another source of layers, here or
+            elsewhere, and the windows that these are of.
         observers: one per group of the store.
         n: sizes N of the selected set, ascending, at most the number of positions.
         queries: which queries of a window are analysed.
@@ -81,7 +80,7 @@ def capture(
         KeyboardInterrupt: passed on after the documents that were complete are safe.
     """
     options = {"n": n, "queries": queries, "convention": convention, "seed": seed, "batch": batch}
-    source = Tapped(model) if isinstance(model, LoadedModel) else model
+    source: Source | Elsewhere = Tapped(model) if isinstance(model, LoadedModel) else model
     where = execution(source.devices, measure)
     recorded = provenance(source, windows, measure=where, settings=settings or {}, **options)
     shape = RunShape(
@@ -94,11 +93,10 @@ def capture(
         token_ids=windows.known,
     )
     path = path.resolve() if path.is_symlink() else path
+    measuring = Measuring(observers=observers, shape=shape, where=measure)
+    run = _Run(source, windows, path, measuring, recorded, batch, fresh, on_progress, on_kept)
     with alone(path):
-        return _Run(
-            *(source, windows, path, observers, recorded, shape, batch, measure, fresh),
-            *(on_progress, on_kept),
-        ).complete()
+        return run.complete()
 
 
 @dataclass(slots=True)
@@ -107,14 +105,12 @@ class _Run:
     being written behind it.
     """
 
-    source: Source
+    source: Source | Elsewhere
     windows: Windows
     path: Path
-    observers: Sequence[Observer]
+    measuring: Measuring
     recorded: Mapping[str, Any]
-    shape: RunShape
     batch: int
-    measure: str
     fresh: bool
     on_progress: Callable[[Progress], None] | None
     on_kept: Callable[[int], None] | None
@@ -123,16 +119,19 @@ class _Run:
     tokens: int = 0
     pending: Future[None] | None = None
     compiled: Compilation | None = None
+    prepared: float = 0.0
+    """Seconds that another process took before it could measure."""
 
     def complete(self) -> Store:
         """Check what stands at `path`, the observers and the source itself, then measure what is
         missing.
         """
-        self._plans()  # an observer refuses here what it cannot measure
+        self.measuring.plans()  # an observer refuses here what it cannot measure
         self.store = self._existing()
         checked = None
         if self.store is None or "parity" not in self.store.attributes:
-            checked = self.source.check(self.windows.token_ids[:1], self._rows(range(1)))
+            queries = self.measuring.queries(self.windows.sha256[:1])
+            checked = self.source.check(self.windows.token_ids[:1], queries)
         self._measure()
         assert self.store is not None
         if checked is not None:
@@ -154,9 +153,6 @@ class _Run:
         store.extend(len(self.windows.names))
         return store
 
-    def _plans(self) -> dict[str, GroupPlan]:
-        return {observer.group: observer.plan(self.shape) for observer in self.observers}
-
     def _measure(self) -> None:
         """Measure what is missing; a document is written while the next one is measured."""
         total = len(self.windows.names)
@@ -169,13 +165,13 @@ class _Run:
             _thread("geostat-beside") as beside,
         ):
             try:
-                for start in range(done, total, self.batch):
-                    documents = range(start, min(start + self.batch, total))
-                    buffers = self._measure_batch(documents, beside)
-                    rows = [self.windows.row(one) | self.source.row(one) for one in documents]
-                    self._await_writer()
-                    self.pending = writer.submit(self._append, rows, buffers)
-                    self._report(documents.stop, 0)
+                with closing(self._measured(done, total, beside)) as every:
+                    for batch, measured in every:
+                        self.measuring = self.measuring.seeing(measured.visible)
+                        self.tokens += batch.token_ids.size
+                        self._await_writer()
+                        self.pending = writer.submit(self._append, len(batch.rows), measured)
+                        self._report(batch.documents.stop, 0)
             except KeyboardInterrupt as error:
                 self._await_writer()
                 raise KeyboardInterrupt(self._interrupted()) from error
@@ -183,6 +179,25 @@ class _Run:
                 self._await_writer()
                 if self.store is not None:
                     self.store.settle()
+
+    def _measured(
+        self, done: int, total: int, beside: Executor
+    ) -> Generator[tuple[Batch, Measured | Packed], None, None]:
+        """Yield each batch of the documents that are missing, measured here, or elsewhere."""
+        batches = (
+            Batch.of(self.windows, range(start, min(start + self.batch, total)))
+            for start in range(done, total, self.batch)
+        )
+        if isinstance(self.source, Elsewhere):
+            told, taken = tee(batches)
+            with closing(self.source.measured(self.measuring, told)) as every:
+                for batch, packed in zip(taken, every, strict=True):
+                    self.prepared = max(self.prepared, packed.prepared)
+                    yield batch, packed
+            return
+        for batch in batches:
+            report = partial(self._report, batch.documents.start)
+            yield batch, self.measuring.batch(self.source, batch, beside, report)
 
     def _await_writer(self) -> None:
         """Wait for the document that is being written, and pass on what went wrong with it."""
@@ -205,79 +220,36 @@ class _Run:
             f" command again with {how} to go on."
         )
 
-    def _append(self, rows: Sequence[dict[str, Any]], buffers: Sequence[Buffers]) -> None:
-        for row, buffer in zip(rows, buffers, strict=True):
+    def _append(self, documents: int, measured: Measured | Packed) -> None:
+        for place in range(documents):
             store = self.store or Store.create(
                 self.path,
                 provenance=self.recorded,
-                plan=self._plans(),
+                plan=self.measuring.plans(),
                 documents=len(self.windows.names),
                 fresh=self.fresh,
             )
-            store.append(row, buffer.arrays)
+            measured.append(place, store)
             self.store = store
             if self.on_kept is not None:
                 self.on_kept(len(store.documents))
-
-    def _measure_batch(self, documents: range, beside: Executor) -> list[Buffers]:
-        ids = self.windows.token_ids[documents.start : documents.stop]
-        measured = [
-            Document(self.windows.names[document], self.observers, self._plans(), beside)
-            for document in documents
-        ]
-        visible: list[int] = []
-
-        rows = self._rows(documents)
-
-        def on_layer(tapped: TappedLayer) -> None:
-            for slot, document in enumerate(documents):
-                digest = int((self.windows.sha256[document] or self.source.digest())[:8], 16)
-                lives = tapped.values.device.type
-                view = layer_view(
-                    tapped,
-                    slot,
-                    rows[slot].tolist(),
-                    self.shape,
-                    on_device=self.measure == "device"
-                    or (self.measure == "auto" and lives != "cpu"),
-                    document=document,
-                    seed=(self.shape.seed, digest, tapped.index),
-                )
-                if slot == 0:
-                    visible.append(self.shape.positions - view.first)
-                measured[slot].observe(view)
-            self._report(documents.start, tapped.index + 1)
-
-        self.source.hand_over(documents, ids, rows, on_layer)
-        buffers = [one.whole() for one in measured]
-        self.shape = dataclasses.replace(self.shape, visible=tuple(visible))
-        for buffer, row in zip(buffers, ids, strict=True):
-            for arrays in buffer.arrays.values():
-                if "token_id" in arrays:
-                    arrays["token_id"][...] = row
-        self.tokens += ids.size
-        return buffers
-
-    def _rows(self, documents: range) -> torch.Tensor:
-        """Positions of the analysed queries of some documents, (document, query)."""
-        digests = self.windows.sha256[documents.start : documents.stop]
-        return torch.as_tensor(self.shape.queries.positions(self.shape.positions, digests))
 
     def _report(self, documents: int, layer: int) -> None:
         if self.on_progress is None:
             return
         total, positions = self.windows.token_ids.shape
-        part = min(self.batch, total - documents) * positions * layer / self.shape.layers
+        part = min(self.batch, total - documents) * positions * layer / self.measuring.shape.layers
         self.on_progress(
             Progress(
                 documents=documents,
                 total=total,
                 layer=layer,
-                layers=self.shape.layers,
+                layers=self.measuring.shape.layers,
                 tokens=self.tokens + part,
                 tokens_left=(total - documents) * positions - part,
                 seconds=time.perf_counter()
                 - self.started
-                - (self.compiled.seconds if self.compiled else 0.0),
+                - (self.compiled.seconds if self.compiled else 0.0)
+                - self.prepared,
             )
         )

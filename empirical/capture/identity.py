@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from empirical.capture.source import Source
+from empirical.capture.source import Described
 from empirical.errors import InputError
 from empirical.measure.convention import Convention
 from empirical.schema import SCHEMA_VERSION
@@ -101,7 +101,7 @@ def execution(devices: Collection[str], measure: str) -> str:
 
 
 def provenance(
-    source: Source,
+    source: Described,
     windows: Windows,
     *,
     measure: str,
@@ -111,20 +111,26 @@ def provenance(
     """Everything a store's root says of its run; plain JSON types. measure: as `execution` tells
     it; options: as in `asked_for`.
     """
-    try:
-        own = version("attention-geostat")
-    except PackageNotFoundError:
-        own = "unknown"
+    own, *others = versions().items()
     return {
         "schema_version": SCHEMA_VERSION,
-        "geostat_version": own,
+        "geostat_version": own[1],
         "git_commit": git_commit(),
-        "versions": {name: version(name) for name in LIBRARIES},
+        "versions": dict(others),
         "model": source.provenance(),
         **asked_for(windows, **options),
         "measure": measure,
         "settings": dict(settings),
     }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what can move a measured number: geostat's, then the libraries'."""
+    try:
+        own = version("attention-geostat")
+    except PackageNotFoundError:
+        own = "unknown"
+    return {"geostat": own} | {name: version(name) for name in LIBRARIES}
 
 
 def refuse_other(store: StoredRun, recorded: Mapping[str, Any], windows: Windows) -> None:

@@ -25,8 +25,8 @@ document.
 """
 
 
-class Source(Protocol):
-    """Where the layers of documents come from. Documents are asked for in order, each once."""
+class Described(Protocol):
+    """What is known of where layers come from, before any is handed over."""
 
     @property
     def sizes(self) -> Mapping[str, Any]:
@@ -49,6 +49,10 @@ class Source(Protocol):
         """Pass over the documents that a run holds already, by their rows; an InputError if they
         are others.
         """
+
+
+class Source(Described, Protocol):
+    """Where the layers of documents come from. Documents are asked for in order, each once."""
 
     def hand_over(
         self,

@@ -237,6 +237,11 @@ def find(
     )
 
 
+def load_named(model: str | None, **options: Any) -> LoadedModel:
+    """Find a model, as `find` does, and load it."""
+    return find(model, **options).load()
+
+
 def pick_device(device: str = "auto") -> str:
     """Return "cpu", "cuda" or "mps" for a `--device`; an InputError where the name is unknown or
     the machine has no such device.

@@ -17,6 +17,7 @@ import os
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,8 +64,17 @@ def take_in(total: Any, name: str, chunk: bytes) -> None:
     total.update(hashlib.sha256(chunk).digest())
 
 
-def enter(folder: Path, index: int, row: Mapping[str, Any], chunks: Mapping[str, bytes]) -> None:
-    """Write one document's file, in one step and flushed. It may replace an equal one."""
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One document as the journal holds it: its row, and the bytes of its file."""
+
+    row: Mapping[str, Any]
+    data: bytes
+
+
+def entry_of(row: Mapping[str, Any], chunks: Mapping[str, bytes]) -> Entry:
+    """Pack a document, whose digest its row gets."""
+    row = dict(row) | {"digest": document_digest(sorted(chunks.items()))}
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w") as archive:
         archive.writestr(zipfile.ZipInfo(ROW), json.dumps(row, sort_keys=True))
@@ -72,11 +82,16 @@ def enter(folder: Path, index: int, row: Mapping[str, Any], chunks: Mapping[str,
             archive.writestr(zipfile.ZipInfo(name), chunks[name])
         archive.comment = bytes(_DIGEST)
     body = written.getvalue()[:-_DIGEST]
+    return Entry(row, body + hashlib.sha256(body).hexdigest().encode())
+
+
+def enter(folder: Path, index: int, entry: Entry) -> None:
+    """Write one document's file, in one step and flushed. It may replace an equal one."""
     if not (folder / FOLDER).exists():
         (folder / FOLDER).mkdir()
         flush_folder(folder)
     try:
-        replace(_file(folder, index), body + hashlib.sha256(body).hexdigest().encode())
+        replace(_file(folder, index), entry.data)
     except BaseException:  # whoever is told that it failed must not find it counted
         _file(folder, index).unlink(missing_ok=True)
         raise

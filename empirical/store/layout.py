@@ -106,13 +106,13 @@ class Encoder:
     memory.
     """
 
-    def __init__(self, folder: Path, groups: Sequence[str]) -> None:
+    def __init__(self, store: Path | MemoryStore, groups: Sequence[str]) -> None:
         self._files: dict[str, Buffer] = {}
         self._arrays: dict[str, zarr.Array] = {}
         memory = MemoryStore(self._files)
         for group in groups:
             for key, array in zarr.open_group(
-                folder / group, mode="r", use_consolidated=False
+                store, path=group, mode="r", use_consolidated=False
             ).arrays():
                 if "document" in (array.metadata.dimension_names or ()):
                     self._arrays[f"{group}/{key}"] = zarr.create_array(
@@ -126,6 +126,15 @@ class Encoder:
                         # What holds nothing but fill is kept too, so that its absence is damage.
                         config={"write_empty_chunks": True},
                     )
+
+    @classmethod
+    def planned(cls, plan: Mapping[str, GroupPlan]) -> Encoder:
+        """Return the encoder of a store that is laid out so, wherever it lies."""
+        memory = MemoryStore()
+        root = zarr.create_group(store=memory, zarr_format=3)
+        for name, group in plan.items():
+            lay_out(root.create_group(name), group, 1)
+        return cls(memory, sorted(plan))
 
     async def _set(self, values: Mapping[str, Any]) -> None:
         await asyncio.gather(

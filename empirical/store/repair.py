@@ -26,7 +26,7 @@ from empirical.store.integrity import (
     strangers,
     unlike,
 )
-from empirical.store.journal import FOLDER, damaged_entries, enter, settle, take_in
+from empirical.store.journal import FOLDER, damaged_entries, enter, entry_of, settle, take_in
 from empirical.store.manifest import (
     FRESH,
     MEASURE_AGAIN,
@@ -171,7 +171,7 @@ class Repair:
         for index in entered:
             self._make_room(self.path / FOLDER / f"{index}.zip")
             chunks = {name: fresh.chunk(name, dims, index) for name, dims in arrays}
-            enter(self.path, index, fresh.row(index), chunks)
+            enter(self.path, index, entry_of(fresh.row(index), chunks))
         for document in (*bad, *entered):
             self.mended.append(f"document {fresh.row(document)['name']!r}: measured again")
 

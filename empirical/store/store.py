@@ -26,7 +26,7 @@ from zarr.core.buffer import default_buffer_prototype
 
 from empirical.errors import InputError
 from empirical.store.disk import flush_all, flush_folder, writing, zarr_awaited
-from empirical.store.journal import document_digest, enter, settle
+from empirical.store.journal import Entry, enter, entry_of, settle
 from empirical.store.layout import Encoder, GroupPlan, lay_out, write_group
 from empirical.store.manifest import (
     below,
@@ -137,17 +137,21 @@ class Store(StoredRun):
         Results were made from fewer documents, so they are dropped. A first document that cannot be
         written leaves nothing of the store.
         """
+        with self._or_nothing(), writing(self.path):
+            self._encoder = self._encoder or Encoder(self._folder, self._manifest["captured"])
+            entry = entry_of(row, self._encoder.chunks(str(row["name"]), arrays))
+        self.append_entry(entry)
+
+    def append_entry(self, entry: Entry) -> None:
+        """Add one document as `append` does, packed already, here or by another process."""
         waiting = self._waiting
         if waiting and waiting.stop % DOCUMENTS == 0:
             self.settle()
         with self._or_nothing(), writing(self.path):
             if self._manifest["results"]:
                 self._exchange([], drops=list(self._manifest["results"]), then={"results": {}})
-            self._encoder = self._encoder or Encoder(self._folder, self._manifest["captured"])
-            chunks = self._encoder.chunks(str(row["name"]), arrays)
-            entry = dict(row) | {"digest": document_digest(sorted(chunks.items()))}
-            enter(self._folder, waiting.stop, entry, chunks)
-            self._manifest["documents"].append(entry)
+            enter(self._folder, waiting.stop, entry)
+            self._manifest["documents"].append(dict(entry.row))
             if self._folder != self.path:
                 flush_all(files_below(self._folder), self._folder)
                 self._take_place()

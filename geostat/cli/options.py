@@ -197,6 +197,14 @@ MEASURING: Final[Options] = {
         ),
         "auto",
     ),
+    "cluster": (
+        option(
+            str | None,
+            "Measure on several processes: local:K on this machine, or tcp://HOST:PORT, a Dask"
+            " scheduler with workers. The numbers are the same.",
+        ),
+        None,
+    ),
     "revision": (option(str | None, "Commit, tag or branch of a hub model."), None),
     "head": (
         option(

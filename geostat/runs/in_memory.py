@@ -30,6 +30,7 @@ def asked(
     length: int,
     tokenizer: Any = None,
     hash_weights: bool = True,
+    client: Any = None,
     **further: Any,
 ) -> tuple[Settings, HeldModel | None, Corpus | None]:
     """Read what a capture is asked for: settings, and the model and the documents that are in
@@ -45,6 +46,8 @@ def asked(
             f"documents={given}: expected text files or folders, texts or token ids. How many is"
             f" count={given}."
         )
+    if client is not None:
+        further["cluster"] = client
     entries = [given] if isinstance(given, str | Path) else list(given)
     texts = _corpus(entries, further)
     if count is None:
@@ -83,6 +86,11 @@ def _holds_text(one: str | Path) -> bool:
 
 
 def _refuse_loading(settings: Settings) -> None:
+    if settings.cluster is not None:
+        raise InputError(
+            "client: its workers load a model themselves, but this one is in memory. Name the"
+            " model, or leave client out."
+        )
     defaults = {one.name: one.default for one in fields(Settings)}
     for name in LOADING:
         if getattr(settings, name) != defaults[name]:

@@ -5,6 +5,7 @@ through the capture into the store. Imports torch.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from empirical.capture.capture import capture
+from empirical.capture.cluster.clustered import Clustered, clustered
 from empirical.capture.identity import asked_for, refuse_other
 from empirical.capture.observers import (
     Baselines,
@@ -67,7 +69,7 @@ def find_model(settings: Settings) -> models.FoundModel:
         settings.model,
         revision=settings.revision,
         dtype=settings.dtype,
-        device=settings.device,
+        device=settings.device if settings.cluster is None else "cpu",
         trust_remote_code=settings.trust_remote_code,
         allow_pickle=settings.allow_pickle,
     )
@@ -146,7 +148,7 @@ def measure(
         if path.exists() and not fresh:
             refuse_other(StoredRun.open(path), asked_for(windows, **options), windows)
         console.stage("load the model")
-        with source.lent() as lent:
+        with _lent(source, settings) as lent:
             store = captured(
                 lent, windows, path, settings, kept, null=null, fresh=fresh, console=console
             )
@@ -179,6 +181,24 @@ def read(
         special_tokens=settings.special_tokens,
     )
     return source, windows
+
+
+def _lent(
+    source: models.FoundModel | HeldModel, settings: Settings
+) -> AbstractContextManager[models.LoadedModel | Clustered]:
+    """Load the model for as long as it is measured, here or on the workers asked for."""
+    if settings.cluster is None or not isinstance(source, models.FoundModel):
+        return source.lent()
+    load = partial(
+        models.load_named,
+        settings.model,
+        revision=source.source.revision,  # the commit, so that all load the same
+        dtype=settings.dtype,
+        device=settings.device,
+        trust_remote_code=settings.trust_remote_code,
+        allow_pickle=settings.allow_pickle,
+    )
+    return clustered(settings.cluster, load)
 
 
 def measure_tensors(
@@ -218,7 +238,7 @@ def _place(out: Path, *, fresh: bool) -> Path:
 
 
 def captured(
-    source: models.LoadedModel | GivenTensors,
+    source: models.LoadedModel | GivenTensors | Clustered,
     windows: corpus.Windows,
     path: Path,
     settings: Settings,

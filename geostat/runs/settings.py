@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from empirical.capture.cluster.places import place
 from empirical.measure.convention import Convention
 from empirical.measure.sizes import default_n
 from empirical.sources import models, windows
@@ -53,6 +54,10 @@ class Settings:
     dtype: str = "float32"
     measure: str = "auto"
     """Where layers are measured."""
+    cluster: Any = None
+    """Workers that measure: local:K, tcp://HOST:PORT, or a client of Dask distributed; None where
+    this process does.
+    """
     heads: tuple[tuple[int, int], ...] = ()
     """Heads (layer, head) whose principal components are kept."""
     trust_remote_code: bool = False
@@ -73,6 +78,8 @@ class Settings:
                     f" {least} or more."
                 )
         Queries.read(self.queries, self.length)
+        if isinstance(self.cluster, str):
+            place(self.cluster)
         for name, known in NAMES.items():
             value = getattr(self, name)
             refuse_unknown(value, known, f"--{name.replace('_', '-')} {value}:", verb="Use")
@@ -100,8 +107,10 @@ class Settings:
 
 CAPTURE: Final = ("documents", "count", "length", "out", "fresh", "null")
 """What `geostat.capture` takes beside a model and further settings."""
-HELD: Final = ("tokenizer", "hash_weights")
-"""What it takes with a model in memory."""
+HELD: Final = ("client", "tokenizer", "hash_weights")
+"""What it takes that no option of the command names: a client in place of `cluster`, and what
+belongs to a model in memory.
+"""
 
 
 def settings_of(

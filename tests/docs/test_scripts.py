@@ -11,7 +11,7 @@ import xarray as xr
 from support.places import DOCS
 from support.spine import LENGTH, Finished
 
-from docs.scripts import balls, noise_limits, pages, unit_directions
+from docs.scripts import balls, cluster_on_paper, noise_limits, pages, unit_directions
 
 
 def median(tree: xr.DataTree, group: str, name: str) -> float:
@@ -60,6 +60,7 @@ def test_every_script_is_tested_and_named_where_its_number_stands():
     scripts = {path.stem for path in (DOCS / "scripts").glob("*.py")}
     others = {
         "balls",
+        "cluster_on_paper",
         "noise_limits",
         "pages",
         "unit_directions",
@@ -103,3 +104,11 @@ def test_the_picture_shows_the_precision_and_recall_that_the_page_tells(tmp_path
 def test_pages_of_the_reference_are_what_the_program_says(name: str):
     page = DOCS / "reference" / f"{name}.md"
     assert page.read_text(encoding="utf-8") == getattr(pages, name)(), f"run {pages.COMMAND}"
+
+
+def test_the_page_on_clusters_has_what_the_script_multiplies_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cluster_on_paper.main()
+    page = (DOCS / "how_to" / "cluster.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out in page

@@ -209,11 +209,10 @@ def test_documents_may_be_written_by_others_in_any_order(tmp_path: Path, many: S
     made = of(tmp_path / "run.zarr", 1, room=MANY)
     encoder = Encoder(made.path, ["capture"])
     for index in reversed(range(1, MANY)):
-        entry = row(f"document {index}")
-        chunks = encoder.chunks(entry["name"], arrays(index))
-        entry["digest"] = journal.document_digest(sorted(chunks.items()))
+        chunks = encoder.chunks(f"document {index}", arrays(index))
+        entry = journal.entry_of(row(f"document {index}"), chunks)
         for _ in range(1 + index % 2):  # a task may run twice
-            journal.enter(made.path, index, entry, chunks)
+            journal.enter(made.path, index, entry)
     found = Store.open(made.path)
     assert found.read("capture").sizes["document"] == MANY
     found.settle()

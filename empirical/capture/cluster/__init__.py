@@ -1,0 +1,1 @@
+"""Capture on many processes, on one machine or several, by Dask distributed."""

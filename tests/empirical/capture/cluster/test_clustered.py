@@ -1,0 +1,122 @@
+"""What is waited for on a cluster: a result, or one line that says why none comes."""
+
+import sys
+from concurrent.futures import CancelledError
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.runs import loaded
+from support.spine import capturing, geostat, refused
+
+import geostat as gs
+from empirical.capture.cluster import clustered
+from empirical.capture.cluster.clustered import Awaited
+from empirical.capture.cluster.places import place
+from empirical.errors import InputError
+
+
+class Client:
+    """A client that has so many workers."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+
+    def nthreads(self) -> dict[int, int]:
+        return dict.fromkeys(range(self.workers), 1)
+
+
+class Future:
+    """A future that answers as told, one answer a call."""
+
+    def __init__(self, *answers: Any, done: bool = False) -> None:
+        self.answers, self.finished = list(answers), done
+
+    def done(self) -> bool:
+        return self.finished
+
+    def result(self, timeout: float | None = None) -> Any:
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def awaited(future: Future, workers: int = 1) -> Any:
+    pytest.importorskip("distributed")
+    return Awaited(Client(workers), future, "document 'a'").result()  # type: ignore[arg-type]
+
+
+def test_a_result_that_comes_as_the_wait_ends_is_taken() -> None:
+    assert awaited(Future(TimeoutError(), 5, done=True)) == 5
+
+
+def test_a_task_that_raises_is_not_waited_for() -> None:
+    with pytest.raises(TimeoutError, match="its own"):
+        awaited(Future(TimeoutError("its own"), done=True))
+
+
+def test_a_result_is_waited_for_while_there_are_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clustered, "PATIENCE", 0.0)
+    assert awaited(Future(*[TimeoutError()] * 9, 5)) == 5
+
+
+def test_where_no_workers_are_left_that_is_said_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(clustered, "PATIENCE", 0.0)
+    with pytest.raises(InputError, match="document 'a': the cluster has had no worker for 0 s"):
+        awaited(Future(TimeoutError()), workers=0)
+
+
+def test_a_scheduler_that_is_gone_is_one_line() -> None:
+    with pytest.raises(InputError, match=r"has lost its scheduler\. What was complete is kept"):
+        awaited(Future(CancelledError()))
+
+
+def test_a_document_of_which_workers_die_is_named() -> None:
+    killed = pytest.importorskip("distributed").KilledWorker
+    with pytest.raises(InputError, match="document 'a': 4 workers died while they measured it"):
+        awaited(Future(killed("task", None, 3)))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("local:0", "0 processes, expected 1 to"),
+        ("local:999", "999 processes, expected 1 to"),
+        ("local:x", "expected local:K"),
+        ("local:1\n", "expected local:K"),
+        ("foo", "expected local:K"),
+        ("", "expected local:K"),
+        ("tcp://node:0", "expected local:K"),
+        ("tcp://node:65536", "expected local:K"),
+        ("tcp://node", "expected local:K"),
+    ],
+)
+def test_a_place_that_is_none_is_refused(text: str, line: str) -> None:
+    with pytest.raises(InputError, match=line):
+        place(text)
+
+
+def test_a_command_without_the_library_says_how_to_get_it(
+    model_folder: Path, text_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    words = [*capturing(model_folder, text_folder, tmp_path), "--cluster", "local:1"]
+    said = refused(geostat(*words))
+    assert said.startswith("--cluster needs the library distributed, which is not installed.")
+    assert said.endswith("pip install distributed")
+    assert not (tmp_path / "run.zarr").exists()
+
+
+def test_a_client_that_is_none_and_a_model_in_memory_are_refused(
+    model_folder: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("distributed")
+    texts = ["some letters of a text", "and those of one more text"]
+    with pytest.raises(gs.InputError, match="client=int: expected a Client of Dask distributed"):
+        gs.capture(str(model_folder), documents=texts, length=12, client=3, out=tmp_path)
+    held = {"documents": [[5, 6, 7, 8, 9, 10]], "length": 6, "client": "local:1", "out": tmp_path}
+    with pytest.raises(gs.InputError, match="client: its workers load a model themselves"):
+        gs.capture(loaded("llama").model, **held)
