@@ -12,7 +12,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -51,11 +51,11 @@ def descendants(process: int) -> list[int]:
 def workers(process: int) -> list[int]:
     """The processes that measure."""
     psutil = pytest.importorskip("psutil")
-    return [
-        one.pid
-        for one in psutil.Process(process).children(recursive=True)
-        if any("spawn_main" in word for word in one.cmdline())
-    ]
+    found = []
+    for one in psutil.Process(process).children(recursive=True):
+        with suppress(psutil.Error):  # it has just ended
+            found += [one.pid] if any("spawn_main" in word for word in one.cmdline()) else []
+    return found
 
 
 def until(happened: Callable[[], bool]) -> None:
