@@ -1,10 +1,9 @@
-"""How long all fits and verdicts of one run take: every head, every rival, every
-leave-one-document-out replicate, every interval, every answer.
+"""How long all fits and verdicts of synthetic heads take: every head, every rival, every
+leave-one-document-out replicate, every interval, every answer. Those of a run: `stages.py`.
 
-Run: python -m benchmarks.fits [--run report] [--layers 30] [--documents 8] [--length 1024]
-[--repeat 1] Prints seconds by assumption, of fits pooled over heads and of verdicts; the compiled
-kernels are compiled on a small dataset first and that time is printed apart. With --run it is the
-run's capture that is fitted, and verdicts are given on its bounds, too; else heads are synthetic.
+Run: python -m benchmarks.fits [--layers 30] [--documents 8] [--length 1024] [--repeat 1] Prints
+seconds by assumption, of fits pooled over heads and of verdicts; the compiled kernels are compiled
+on a small dataset first and that time is printed apart.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from support.synthetic import Sizes, Truth, capture
 
-import geostat as gs
 from geostat.fits.norms.fit import fit_norms
 from geostat.fits.pooled.fit import fit_pooled
 from geostat.fits.similarity.fit import fit_similarity
@@ -33,9 +31,7 @@ STEPS = ("norms", "similarity", "weights", "pooled", "verdicts")
 
 
 def once(groups: dict[str, xr.Dataset]) -> list[float]:
-    """Fit and judge a run, given as /capture and, for verdicts on bounds, /envelope; return
-    seconds of each of STEPS.
-    """
+    """Fit and judge a run, given as /capture; return seconds of each of STEPS."""
     clock = [time.perf_counter()]
     data = groups["/capture"]
     result = dict(groups)
@@ -59,7 +55,6 @@ def main() -> None:
     )
     for name, default in (("layers", 30), ("documents", 8), ("length", 1024), ("repeat", 1)):
         ask.add_argument(f"--{name}", type=int, default=default)
-    ask.add_argument("--run", help="folder of a run whose capture is fitted")
     asked = ask.parse_args()
     start = time.perf_counter()
     fit_weights(capture(sizes=Sizes(documents=2)))
@@ -67,25 +62,15 @@ def main() -> None:
         f"compile          {time.perf_counter() - start:7.2f} s (once for an installation: kernels"
         " are cached)"
     )
-    if asked.run:
-        tree = gs.open(asked.run)
-        groups = {f"/{name}": tree[name].to_dataset().load() for name in ("capture", "envelope")}
-    else:
-        truth = Truth(
-            t1=asked.length // 10, t2=asked.length - 40, eta=0.15, eta_tail=0.15, omega=0.4
-        )
-        groups = {
-            "/capture": capture(
-                truth,
-                sizes=Sizes(
-                    documents=asked.documents,
-                    layers=asked.layers,
-                    heads=9,
-                    kv_heads=3,
-                    positions=asked.length,
-                ),
-            )
-        }
+    truth = Truth(t1=asked.length // 10, t2=asked.length - 40, eta=0.15, eta_tail=0.15, omega=0.4)
+    sizes = Sizes(
+        documents=asked.documents,
+        layers=asked.layers,
+        heads=9,
+        kv_heads=3,
+        positions=asked.length,
+    )
+    groups = {"/capture": capture(truth, sizes=sizes)}
     seconds = np.array([once(groups) for _ in range(asked.repeat)])
     data = groups["/capture"]
     heads, documents = data.sizes["layer"] * data.sizes["head"], data.sizes["document"]

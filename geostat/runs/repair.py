@@ -7,7 +7,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -213,7 +213,7 @@ def _found(
     if command == "ingest":
         tensors, settings = of_files(given["files"], **{name: given[name] for name in INGESTED})
         return nullcontext(tensors), tensors.windows, settings
-    settings = of_options(given)
+    settings = replace(of_options(given), cluster=None)  # here, on the device that was asked for
     refuse_text_as_model(settings)
     source, windows = read(settings, console=console)
     return source.lent(), windows, settings

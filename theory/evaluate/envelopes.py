@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from theory.arrays import FloatArray
+from theory.errors import InputError
 from theory.evaluate.by_edition import HeadBounds, bounds_of_heads
 from theory.evaluate.choices import Choices, Settings
 from theory.head.gram import Gram
@@ -111,13 +112,27 @@ def envelopes(
 def envelopes_by_edition(
     alpha: Any, norms: Any, gram: Gram, dimension: int, n: Any, each: Sequence[Choices]
 ) -> list[Envelope]:
-    """Return `envelopes` for each choice of several, which differ in edition and convention alone:
-    tokens are ranked once for all.
+    """Return `envelopes` for each choice of one or several, which have `sink` and `feasible` in
+    common: tokens are ranked once for all.
 
     Raises:
-        InputError: as `envelopes`.
+        InputError: as `envelopes`, or the choices differ in `sink` or `feasible`.
+
+    Example:
+        >>> from theory import exponential
+        >>> alpha, gram = [[0.5, 0.1, 0.2, 0.2]], exponential(1.0, 0.0, 4)
+        >>> both = [{"edition": "printed"}, {"edition": "sharp"}]
+        >>> found = envelopes_by_edition(alpha, 1.0, gram, 4, [1, 2], both)
+        >>> [one.edition for one in found], found[0].recall_lower.shape
+        (['printed', 'sharp'], (1, 2))
     """
     settings = [Settings(fast=True, **choices) for choices in each]
+    common = {(one.sink, one.feasible) for one in settings}
+    if len(common) != 1:
+        raise InputError(
+            f"each: the choices have {len(common)} pairs of sink and feasible, expected one."
+            " Evaluate those that differ apart."
+        )
     return _evaluate(_checked(alpha, norms, gram, dimension, n, settings, axes=2), settings)
 
 

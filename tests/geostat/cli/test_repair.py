@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from support.damage import KINDS, damaged, emptied, files, flipped
 from support.runs import contents
 from support.spine import LENGTH, Finished, Said, geostat, refused
@@ -21,6 +22,9 @@ from empirical.store import lock, store
 from empirical.store.lock import alone
 from empirical.store.shards import lengths
 from empirical.store.store import Store
+
+ABSENT = "mps" if torch.cuda.is_available() else "cuda"
+"""A device that this machine has not."""
 
 
 def copy(finished: Finished, model: Path, texts: Path, out: Path) -> Path:
@@ -101,6 +105,7 @@ def test_a_damaged_document_is_measured_again_and_no_other(run: Path, text_folde
         ("another text", 2, "was measured with corpus.name = "),
         ("fewer documents", 2, "holds 3 documents, this run asks for 2"),
         ("other options", 2, "was measured with seed = 0, this run has 5"),
+        ("a device of workers", 2, "cannot be read again: --device"),
         ("damaged root", 4, "zarr.json: the manifest is damaged. Restore it from a copy"),
         ("written to", 2, "another geostat command is writing there"),
         ("no run named", 2, "--repair: names no run, expected one"),
@@ -117,6 +122,7 @@ def test_what_cannot_be_repaired_is_told_in_a_line(
         "another text": f"{sound} --text {shlex.quote(str(text_folder / 'text 4.txt'))}",
         "fewer documents": sound.replace("--documents 3", "--documents 2"),
         "other options": f"{sound} --seed 5",
+        "a device of workers": f"{sound} --cluster local:1 --device {ABSENT}",
     }
     named = {"no run named": [], "no run there": [tmp_path / "absent"]}.get(change, [harmed])
     tell(harmed, {} if change == "no command" else {"capture": changes.get(change, sound)})

@@ -8,6 +8,7 @@ import dataclasses
 import subprocess
 import sys
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,6 +72,14 @@ def test_editions_together_equal_each_alone_bit_for_bit(editions: tuple[str, ...
         alone = envelopes(*own, edition=edition)
         for name in [*BOUNDS, "margin", "margin_sink", "scale"]:
             np.testing.assert_array_equal(getattr(found, name), getattr(alone, name))
+
+
+@pytest.mark.parametrize("sinks", [(0, None), ()])
+def test_editions_together_have_one_sink(sinks: tuple[int | None, ...]) -> None:
+    each: list[Any] = [{"edition": "sharp", "sink": sink} for sink in sinks]
+    gram = exponential(1.0, 0.0, 4)
+    with pytest.raises(InputError, match=r"pairs of sink and feasible, expected one"):
+        envelopes_by_edition(np.full((1, 4), 0.25), 1.0, gram, 4, [1, 2], each)
 
 
 def test_compiled_summary_equals_the_plain_one_for_a_float32_gram() -> None:
