@@ -242,7 +242,7 @@ MEASURING: Final[Options] = {
 
 _REPAIR = (
     "Measure the documents again that damage hits, and make damaged results again, as the commands"
-    " did that made the run; nothing else is touched."
+    " did that made the run; no sound file is touched."
 )
 DOCTOR: Final[Options] = {
     "run": (Annotated[Path | None, typer.Argument(help="A run to verify, chunk by chunk.")], None),
