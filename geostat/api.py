@@ -115,17 +115,17 @@ def capture(
 
 
 @one_error
-def fit(run: xr.DataTree, *, save: str | Path | None = None) -> xr.DataTree:
+def fit(run: xr.DataTree, *, save: str | Path | None = None, client: Any = None) -> xr.DataTree:
     """Fit Assumptions 1-3: a DataTree with /norms, /similarity and /weights by head, and /pooled by
-    layer, of the whole model and over depth.
-
-    Nothing is written, as `geostat fit` does, unless `save` names the run's store.
+    layer, of the whole model and over depth. Nothing is written, as `geostat fit` does, unless
+    `save` names the run's store. client: of Dask, whose workers fit, or a place such as "local:2".
 
     >>> fits = fit(open("report"))
     >>> fits["norms"]["cv_token"].dims
     ('layer', 'kv_head')
     """
-    return tree_of(pipeline.kept(lambda: stages.fitted(measured(run)), run, save))
+    make = partial(stages.fitted, measured(run), cluster=client)
+    return tree_of(pipeline.kept(make, run, save))
 
 
 @one_error
@@ -167,8 +167,7 @@ def pooled_fit(
         form: a form of that assumption; the printed one by default.
 
     Raises:
-        InputError: for an unknown assumption, layer or form, or heads that none of it can be fitted
-            to.
+        InputError: for an unknown assumption, layer or form, or heads that it cannot be fitted to.
 
     >>> pooled_fit(open("report"), "weights", layer=1).params["eta"].stderr > 0
     True
@@ -186,8 +185,7 @@ def depth_trend(
     Args:
         run: a captured run.
         name: a parameter of /pooled, such as "beta_offset", "rho0" or "p_sink".
-        model: "line", least squares over layers with Newey-West errors, or "mixed", documents and
-            layers as random effects.
+        model: "line", least squares with Newey-West errors; "mixed": documents and layers random.
 
     Raises:
         InputError: for an unknown parameter or model, or too few layers.
@@ -209,6 +207,7 @@ def confront(
     swap: bool = True,
     predict: bool = False,
     save: str | Path | None = None,
+    client: Any = None,
 ) -> xr.DataTree:
     """Lay the bounds over the measured curves and give the verdicts: /envelope, /sink, /heads,
     /separable, /verdicts, /summary.
@@ -223,7 +222,7 @@ def confront(
         predict: also /predictive: every head's curves as predicted from its fits, and how well (a
             few minutes).
         save: the run's store, which is to keep `fits` and what is returned. Without it nothing is
-            written; `geostat confront` writes.
+            written; `geostat confront` writes. client: as for `fit`.
 
     >>> run = open("report")
     >>> env = confront(run, run, editions=("sharp",), points=4)
@@ -238,6 +237,7 @@ def confront(
         tolerances=read_tolerances(None if tolerances is None else Path(tolerances)),
         swap=swap,
         predict=predict,
+        cluster=client,
     )
     return tree_of(pipeline.kept(make, run, save, fits))
 

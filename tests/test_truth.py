@@ -66,13 +66,18 @@ def measured(model: LoadedModel, path: Path, count: int) -> xr.Dataset:
 @pytest.mark.skipif(
     not same_text(), reason="this Python's documentation has other text; the live reference decides"
 )
-def test_single_heads_equal_the_golden_reference(model: LoadedModel, tmp_path: Path) -> None:
-    found = measured(model, tmp_path / "run.zarr", count=2)
-    assert list(found["document"].values) == GOLDEN["documents"][:2]
+@pytest.mark.parametrize("count", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_single_heads_equal_the_golden_reference(
+    model: LoadedModel, tmp_path: Path, count: int
+) -> None:
+    found = measured(model, tmp_path / "run.zarr", count=count)
+    assert list(found["document"].values) == GOLDEN["documents"][:count]
     sizes = np.array(GOLDEN["n"])
     for name in ("precision", "recall"):
         for label, curves in GOLDEN["heads"].items():
             document, head = label.split("/L")
+            if document not in GOLDEN["documents"][:count]:
+                continue
             layer, number = head.split("H")
             single = found[name].sel(document=document, layer=int(layer), head=int(number)).values
             # one comparison decided otherwise moves Recall by 1/N and Precision by no more than

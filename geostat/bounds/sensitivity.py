@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -120,33 +121,14 @@ def sensitivity(tree: xr.DataTree, progress: Progress | None = None) -> xr.Datas
     sizes = capture["n"].values
     inner = sizes[(sizes > 1) & (sizes < capture.sizes["position"])]  # of every part the same
     grid = envelope_grid(inner, POINTS) if inner.size else inner
-    layers, shape = capture.sizes["layer"], (len(CHANGED), len(STEPS))
-    found: dict[str, Any] = {
-        name: np.full((layers, *shape, grid.size), np.nan) for name in BOUNDS
-    } | {name: np.full((layers, grid.size), np.nan) for name in STATISTICS}
-    found |= {name: np.full((layers, *shape), np.nan) for name in ("value", "moved")}
-    found["of_head"] = np.full(layers, -1)
-
-    def of_layer(layer: int) -> None:
-        chosen = _median_head(groups, layer)
-        if chosen is None:
-            return
-        head, fitted = chosen
-        sink = layer_tokens(capture, layer).sink
-        found["of_head"][layer] = int(capture["head"].values[head])
-        for name in STATISTICS:
-            curve = capture[name].isel(document=0, layer=layer, head=head)
-            found[name][layer] = curve.sel(n=grid).values
-        for at, step in np.ndindex(shape):
-            if list(CHANGED)[at] in OF_SINK and not sink:
-                continue
-            if at and STEPS[step] == 0:  # the fit itself, evaluated with the first parameter
-                _copy_fit(fitted, layer, (at, step), found)
-            else:
-                _change(groups, layer, head, fitted, (at, step), grid, found)
-
-    for _ in overlapped(of_layer, tracked(list(range(layers)) if grid.size else [], progress)):
-        pass
+    layers = list(range(capture.sizes["layer"]))
+    each = (
+        overlapped(partial(_of_layer, groups, grid), tracked(layers, progress))
+        if grid.size
+        else (_nothing(grid) for _ in layers)
+    )
+    rows = list(each)
+    found: dict[str, Any] = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
     coords = {
         "layer": capture["layer"].variable,
         "parameter": words_along("parameter", CHANGED, "the parameter that is changed"),
@@ -163,13 +145,42 @@ def sensitivity(tree: xr.DataTree, progress: Progress | None = None) -> xr.Datas
     return xr.Dataset(variables(VARIABLES, found), coords=coords, attrs=attrs)
 
 
-def _copy_fit(
-    fitted: Parameters, layer: int, at: tuple[int, int], found: dict[str, FloatArray]
-) -> None:
+def _nothing(grid: np.ndarray) -> dict[str, Any]:
+    """One layer's numbers, by the names of VARIABLES, while none is known."""
+    shape = (len(CHANGED), len(STEPS))
+    return {
+        **{name: np.full((*shape, grid.size), np.nan) for name in BOUNDS},
+        **{name: np.full(grid.size, np.nan) for name in STATISTICS},
+        **{name: np.full(shape, np.nan) for name in ("value", "moved")},
+        "of_head": np.array(-1),
+    }
+
+
+def _of_layer(groups: Groups, grid: np.ndarray, layer: int) -> dict[str, Any]:
+    """Change every parameter of one layer's head: numbers by the names of VARIABLES."""
+    capture, found, chosen = groups["capture"], _nothing(grid), _median_head(groups, layer)
+    if chosen is None:
+        return found
+    head, fitted = chosen
+    sink = layer_tokens(capture, layer).sink
+    found["of_head"] = np.array(int(capture["head"].values[head]))
+    for name in STATISTICS:
+        found[name] = capture[name].isel(document=0, layer=layer, head=head).sel(n=grid).values
+    for at, step in np.ndindex(found["value"].shape):
+        if list(CHANGED)[at] in OF_SINK and not sink:
+            continue
+        if at and STEPS[step] == 0:  # the fit itself, evaluated with the first parameter
+            _copy_fit(fitted, (at, step), found)
+        else:
+            _change(groups, layer, head, fitted, (at, step), grid, found)
+    return found
+
+
+def _copy_fit(fitted: Parameters, at: tuple[int, int], found: dict[str, FloatArray]) -> None:
     """Take what the first parameter has at step 0, in place."""
     for name in (*BOUNDS, "moved"):
-        found[name][(layer, *at)] = found[name][layer, 0, at[1]]
-    found["value"][(layer, *at)] = getattr(fitted, list(CHANGED)[at[0]])
+        found[name][at] = found[name][0, at[1]]
+    found["value"][at] = getattr(fitted, list(CHANGED)[at[0]])
 
 
 def _change(
@@ -185,13 +196,13 @@ def _change(
     capture, seen = groups["capture"], layer_tokens(groups["capture"], layer)
     name = list(CHANGED)[at[0]]
     value = CHANGED[name](getattr(fitted, name), STEPS[at[1]])
-    changed, where = replace(fitted, **{name: value}), (layer, *at)
-    found["value"][where] = value
+    changed = replace(fitted, **{name: value})
+    found["value"][at] = value
     gram = offset_exponential(changed.beta, changed.c, changed.rho0, seen.tokens)
     if not np.isfinite(gram.edge(seen.content)):
         return
     near = project(gram, seen.tokens, sink=0 if seen.sink else None)
-    found["moved"][where] = near.distance
+    found["moved"][at] = near.distance
     norms = np.full(seen.tokens, changed.scale)
     norms[0] *= changed.lam  # 1 where the first token is no sink
     weights = document_weights(capture, layer, np.array([head]))[0]
@@ -206,7 +217,7 @@ def _change(
         convention=str(capture.attrs["convention"]),
     )
     for bound in BOUNDS:
-        found[bound][where] = bounds[bound][0]
+        found[bound][at] = bounds[bound][0]
 
 
 def _median_head(groups: Groups, layer: int) -> tuple[int, Parameters] | None:

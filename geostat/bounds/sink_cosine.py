@@ -33,11 +33,13 @@ def change_with_sink_cosine(
     """
     out = np.full((len(BOUNDS), capture.sizes["layer"], capture.sizes["head"]), np.nan)
 
-    def change(fitted: tuple[int, int, np.ndarray, FittedHead]) -> None:
+    def change(
+        fitted: tuple[int, int, np.ndarray, FittedHead],
+    ) -> tuple[int, np.ndarray, FloatArray | float]:
         layer, _, group, model = fitted
         seen, gram = layer_tokens(capture, layer), model.gram
         if not seen.sink or seen.tokens <= size or not isinstance(gram, LagGram):
-            return
+            return layer, group, np.nan
         weights = document_weights(capture, layer, group)
         ends = [
             bounds_of_layer(
@@ -52,8 +54,9 @@ def change_with_sink_cosine(
             )[0].clip(0, 1)
             for step in (-rise / 2, rise / 2)
         ]
-        out[:, layer, group] = (ends[1] - ends[0])[..., 0].mean(axis=1)
+        return layer, group, (ends[1] - ends[0])[..., 0].mean(axis=1)
 
-    for _ in overlapped(change, fitted_heads(capture, norms, similarity, "exponential")):
-        pass
+    each = fitted_heads(capture, norms, similarity, "exponential")
+    for layer, group, moved in overlapped(change, each):
+        out[:, layer, group] = moved
     return out

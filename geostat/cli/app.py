@@ -94,12 +94,12 @@ def ingest_command(**given: Any) -> None:
 
 @app.command("fit")
 @options.taking(options.FITTING)
-def fit_command(run: Path, fresh: bool, quiet: bool, as_json: bool) -> None:
+def fit_command(run: Path, fresh: bool, cluster: str | None, quiet: bool, as_json: bool) -> None:
     """Fit Assumptions 1-3 to a captured run."""
     from geostat.runs import pipeline
 
     store = _open(run, results=not fresh)
-    pipeline.fit(store, console=_talk(quiet=quiet))
+    pipeline.fit(store, cluster=cluster, console=_talk(quiet=quiet))
     output.write({"run": str(store.path), "results": store.results}, as_json=as_json, quiet=quiet)
 
 

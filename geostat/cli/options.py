@@ -32,6 +32,14 @@ _RUN = (
 )
 _QUIET = (option(bool, "Print nothing but errors.", "--quiet"), False)
 _JSON = (option(bool, "Print the result as JSON.", "--json"), False)
+_CLUSTER = (
+    option(
+        str | None,
+        "Work on several processes: local:K on this machine, or tcp://HOST:PORT, a Dask scheduler"
+        " with workers. The numbers are the same.",
+    ),
+    None,
+)
 _REQUIRE = (
     'Exit with 3 unless a verdict is met, as in "norms.cv holds 90%" (of all heads). Repeatable.'
 )
@@ -52,6 +60,7 @@ _REFIT = "Throw away fits and all that was made of them, without a look at it: d
 FITTING: Final[Options] = {
     "run": _RUN,
     "fresh": (option(bool, _REFIT, "--fresh"), False),
+    "cluster": _CLUSTER,
     **PRINTING,
 }
 CONFRONTING: Final[Options] = {
@@ -80,6 +89,7 @@ CONFRONTING: Final[Options] = {
         ),
         False,
     ),
+    "cluster": _CLUSTER,
     **JUDGING,
     **PRINTING,
 }
@@ -197,14 +207,7 @@ MEASURING: Final[Options] = {
         ),
         "auto",
     ),
-    "cluster": (
-        option(
-            str | None,
-            "Measure on several processes: local:K on this machine, or tcp://HOST:PORT, a Dask"
-            " scheduler with workers. The numbers are the same.",
-        ),
-        None,
-    ),
+    "cluster": _CLUSTER,
     "revision": (option(str | None, "Commit, tag or branch of a hub model."), None),
     "head": (
         option(

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from geostat.runs.settings import Settings
 
 
-def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
+def fit(store: Store, *, cluster: Any = None, console: Console = QUIET) -> dict[str, xr.Dataset]:
     """Fit Assumptions 1-3 and keep /norms, /similarity, /weights and /pooled in the store; what was
-    made of earlier fits goes.
+    made of earlier fits goes. cluster: as for `stages.fitted`.
 
     Raises:
-        InputError: if the run holds no complete document, or another process writes to it.
+        InputError: if the run holds no complete document, another process writes to it, or there
+            are no such workers.
         StoreError: if the run is damaged.
     """
     with store.alone(), timed(store.path, "fit"), compilation_told(console):
@@ -38,7 +39,8 @@ def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
                 f"{store.path}: holds no complete document. Run the same `geostat capture` again to"
                 " go on with it."
             )
-        result = stages.fitted(measured(store.tree(only=MEASURED)), console=console)
+        captured = measured(store.tree(only=MEASURED))
+        result = stages.fitted(captured, cluster=cluster, console=console)
         store.put(result, drops=CONFRONTED)
     return result
 
@@ -118,6 +120,6 @@ def run(
     from geostat.runs.measurement import measure
 
     store = measure(settings, out, console=console, **how)
-    fit(store, console=console)
-    confront(store, tolerances=tolerances, console=console)
+    fit(store, cluster=settings.cluster, console=console)
+    confront(store, tolerances=tolerances, cluster=settings.cluster, console=console)
     return write_report(store, out if out.suffix != ".zarr" else out.parent, console=console)

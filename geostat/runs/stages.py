@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import xarray as xr
 
@@ -14,6 +15,7 @@ from geostat.bounds.cost_of_assumptions import swap_ingredients
 from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.predictive.curves import predictive_curves
 from geostat.bounds.sensitivity import sensitivity
+from geostat.datasets.overlap import spread_over
 from geostat.datasets.parts import by_part
 from geostat.errors import InputError, refuse_unknown
 from geostat.experiments.chance import compare_with_nulls
@@ -33,16 +35,20 @@ from geostat.verdicts.tolerances import Tolerance
 from theory.head.results import Edition
 
 
-def fitted(captured: xr.Dataset, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
+def fitted(
+    captured: xr.Dataset, *, cluster: Any = None, console: Console = QUIET
+) -> dict[str, xr.Dataset]:
     """Fit Assumptions 1-3 to a /capture dataset (of several queries what `groups.measured`
     returns): norms, similarity, weights, pooled, by group.
 
     Layers that see different numbers of tokens are fitted apart (`geostat.datasets.parts`).
+    `cluster` names the workers that do it (`geostat.datasets.overlap`); None: this process.
 
     Raises:
-        InputError: if a variable is missing or no head can be fitted.
+        InputError: if a variable is missing, no head can be fitted, or there are no such workers.
     """
-    return by_part(partial(_fit_part, console=console), tree_of({"capture": captured}))
+    with spread_over(cluster):
+        return by_part(partial(_fit_part, console=console), tree_of({"capture": captured}))
 
 
 def _fit_part(tree: xr.DataTree, *, console: Console) -> dict[str, xr.Dataset]:
@@ -68,14 +74,15 @@ def confronted(
     tolerances: Mapping[str, Tolerance] | None = None,
     swap: bool = True,
     predict: bool = False,
+    cluster: Any = None,
     console: Console = QUIET,
 ) -> dict[str, xr.Dataset]:
     """Evaluate the bounds of a captured and fitted run, lay them over the measured curves, make the
     experiments, give the verdicts: datasets by group.
 
     Earlier confrontations in `tree` are not looked at; `tolerances` are by claim. Layers that see
-    different numbers of tokens are confronted apart (`geostat.datasets.parts`). The rest is as for
-    `geostat.confront`.
+    different numbers of tokens are confronted apart (`geostat.datasets.parts`). `cluster` is as for
+    `fitted`, the rest as for `geostat.confront`.
     """
     _refuse_older_fits(tree)
     confront_part = partial(
@@ -87,7 +94,8 @@ def confronted(
         predict=predict,
         console=console,
     )
-    return by_part(confront_part, tree.drop_nodes(CONFRONTED, errors="ignore"))
+    with spread_over(cluster):
+        return by_part(confront_part, tree.drop_nodes(CONFRONTED, errors="ignore"))
 
 
 def _confront_part(

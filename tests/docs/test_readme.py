@@ -33,6 +33,7 @@ def test_words_that_are_not_there_are_refused():
         quoted(QUOTED[0], "nothing of the kind")
 
 
+@pytest.mark.slow
 def test_another_run_gives_other_numbers(finished: Finished, capsys: pytest.CaptureFixture[str]):
     rows = compared(finished.tree, TEXT)
     has = {one.words: value for one, _, value in rows}

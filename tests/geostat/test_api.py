@@ -62,6 +62,7 @@ def test_the_face_and_the_command_measure_fit_and_confront_alike(
                 assert mine[variable].attrs == stored[variable].attrs, f"{name}/{variable}"
 
 
+@pytest.mark.slow
 def test_a_run_is_opened_by_its_folder_or_its_store(finished: Finished):
     for path in (finished.out, finished.store, str(finished.store)):
         tree = gs.open(path)
@@ -260,7 +261,7 @@ def test_fits_and_bounds_are_kept_in_the_run_s_store_where_it_is_named(
     mine = {name: xr.Dataset({"level": ("layer", [0.5])}, attrs={"of": "mine"}) for name in names}
     Store.open(out).put({"summary": mine["norms"]})
     run = gs.open(tmp_path)
-    monkeypatch.setattr(stages, "fitted", lambda captured: mine)
+    monkeypatch.setattr(stages, "fitted", lambda captured, **asked: mine)
     monkeypatch.setattr(stages, "confronted", lambda *_, **asked: {"sink": mine["norms"]})
     fits = gs.fit(run)
     assert Store.open(out).results == ["summary"]
@@ -277,7 +278,7 @@ def test_fits_and_bounds_are_kept_in_the_run_s_store_where_it_is_named(
 
 
 def test_results_are_not_kept_with_another_run(finished: Finished, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(stages, "fitted", lambda captured: pytest.fail("was fitted"))
+    monkeypatch.setattr(stages, "fitted", lambda *_, **asked: pytest.fail("was fitted"))
     part = finished.tree.isel(document=slice(2), missing_dims="ignore")
     with pytest.raises(gs.InputError, match="holds another run, expected the store that this one"):
         gs.fit(part, save=finished.out)

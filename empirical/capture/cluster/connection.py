@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
-import torch
-
 from empirical.capture.cluster.places import Remote, place
 from empirical.errors import InputError
 
@@ -29,7 +27,7 @@ def connected(cluster: str | Client) -> Iterator[tuple[Client, int | None]]:
     which end with the block; a client is used as it is.
 
     Yields:
-        the client, and how many threads each worker that was started is to have; None for others.
+        the client, and how many workers were started here; None where others did.
 
     Raises:
         InputError: if distributed is not there, `cluster` is no place, nothing answers there, or
@@ -74,7 +72,7 @@ def connected(cluster: str | Client) -> Iterator[tuple[Client, int | None]]:
             )
         )
         client = opened.enter_context(Client(started, set_as_default=False))
-        yield client, max(1, torch.get_num_threads() // where.workers)
+        yield client, where.workers
 
 
 async def _greet(address: str) -> None:

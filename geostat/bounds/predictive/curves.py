@@ -13,6 +13,7 @@ Imports theory.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from geostat.bounds.head import MEASURED, NEEDED, Groups, fitted_head, value_hea
 from geostat.bounds.predictive.check import DRAWS, Prediction, Profile, check, chosen_heads
 from geostat.bounds.predictive.scores import mean_of_other_heads, with_replicates
 from geostat.bounds.predictive.variables import dataset, numbers_of
+from geostat.datasets.overlap import overlapped
 from geostat.datasets.progress import Progress, part_of, tracked
 from geostat.datasets.separability import STATISTICS
 from geostat.datasets.tokens import layer_tokens, value_heads
@@ -131,10 +133,10 @@ def _predicted_heads(
     sound = np.full(by_document.shape[1:], np.nan)
     wanted = {(layer, head): source for layer, head, source in chosen_heads(layers, heads, sources)}
     checked: list[tuple[Profile, Prediction]] = []
-    for layer, kv_head in tracked(list(np.ndindex(layers, kv_heads)), progress):
-        profiles = _profiles(groups, grams, layer, kv_head)
-        results = in_threads(partial(_predicted, grid=grid), profiles)
-        for one, result in zip(profiles, results, strict=True):
+    each = tracked(list(np.ndindex(layers, kv_heads)), progress)
+    for predictions in overlapped(partial(_of_value_head, groups, grams, grid), each, at_once=1):
+        for one, result in predictions:
+            layer = one.layer
             of = slice(None) if one.document is None else one.document
             by_document[:, of, one.source, layer, one.head] = (
                 result.values[:, None] if one.document is None else result.values
@@ -147,6 +149,18 @@ def _predicted_heads(
                 del wanted[layer, one.head]
                 checked.append((one, result))
     return by_document, sound, checked
+
+
+def _of_value_head(
+    groups: Groups, grams: Sequence[str], grid: np.ndarray, of: tuple[int, int]
+) -> list[tuple[Profile, Prediction]]:
+    """Predict what `_profiles` lists of one layer's value head; their matrices, which simulation
+    does not need, are let go.
+    """
+    profiles = _profiles(groups, grams, *of)
+    results = in_threads(partial(_predicted, grid=grid), profiles)
+    let_go = (replace(one, matrix=np.empty((0, 0))) for one in profiles)
+    return list(zip(let_go, results, strict=True))
 
 
 def _profiles(groups: Groups, grams: Sequence[str], layer: int, kv_head: int) -> list[Profile]:

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import xarray as xr
 
 from geostat.datasets.flags import combined
+from geostat.datasets.overlap import overlapped
 from geostat.datasets.progress import Progress, part_of, tracked
 from geostat.datasets.tokens import LayerTokens, layer_tokens, require
 from geostat.datasets.variable import Value, join, sink_flag, variables, words_along
@@ -167,14 +169,13 @@ def _fit_group(
     rho0 = by_head["rho0"]
     assert isinstance(rho0, Estimate)
     bins, counts = Bins.of(group.capture), group.heads("cosine_histogram")
-    outcomes: list[Outcome] = []
+    outcomes = list(overlapped(partial(fit_form, data=data), tracked(FORMS, progress), at_once=1))
     parts: list[dict[str, Value]] = []
-    for form in tracked(FORMS, progress):
-        outcomes.append(fit_form(form, data))
-        fit = outcomes[-1].fit
+    for form, outcome in zip(FORMS, outcomes, strict=True):
+        fit = outcome.fit
         pairs = mae_by_pair(counts, bins, group.seen.content, form, fit.estimate.values)
         parts.append(
-            outcomes[-1].numbers
+            outcome.numbers
             | {
                 "mae_by_pair": pairs,
                 **_of_form(fit, group.seen, data, rho0.value),

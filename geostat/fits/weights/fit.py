@@ -94,13 +94,9 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
         InputError: if a variable is missing, misshapen or empty, or a weight is negative.
     """
     require(capture, NEEDS)
-    layers = range(capture.sizes["layer"])
-    # The search of the next layers goes on while lmfit, which has Python's lock, fits this one.
-    searches = overlapped(partial(_searched, capture), layers)
-    parts = [
-        _fit_layer(capture.sizes["position"], *found)
-        for _, found in zip(tracked(layers, progress), searches, strict=True)
-    ]
+    # The search of one layer goes on while lmfit, which has Python's lock, fits another.
+    layers = tracked(range(capture.sizes["layer"]), progress)
+    parts = list(overlapped(partial(_fit_layer, capture), layers))
     out = variables(RECORDS, stack_layers(RECORDS, parts)) | {"sink_visible": sink_flag(capture)}
     # After moderation, so that the flag says what the interval says.
     lower, upper = (out[f"total_model_{end}"].values for end in ("lower", "upper"))
@@ -117,17 +113,9 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
     return xr.Dataset(out, coords=coords | names)
 
 
-def _fit_layer(
-    positions: int,
-    seen: LayerTokens,
-    weight: FloatArray,
-    log_weight: FloatArray,
-    best: dict[str, FloatArray],
-    again: dict[str, FloatArray],
-) -> dict[str, Value]:
-    """Return one layer's numbers, by the names of RECORDS, from what was `_searched`; `positions`
-    are those of a document.
-    """
+def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
+    """Return one layer's numbers, by the names of RECORDS."""
+    seen, weight, log_weight, best, again = _searched(capture, layer)
     first, last, position = seen.first_content, seen.tokens - 1.0, seen.position
     carries: BoolArray = np.asarray(np.isfinite(log_weight).any(axis=-1))
     mean, without = mean_over_documents(log_weight), leave_one_out_mean(log_weight)
@@ -172,7 +160,7 @@ def _fit_layer(
         "log_weight_model": model,
         "weight_mean": mean_over_documents(weight),
     }
-    return out | _by_position(curves, positions)
+    return out | _by_position(curves, capture.sizes["position"])
 
 
 def _searched(

@@ -73,6 +73,7 @@ def test_a_run_measured_on_the_device_has_the_numbers_of_one_measured_by_loops(
     assert [run.attributes["measure"] for run in runs.values()] == ["cpu", "device"]
 
 
+@pytest.mark.slow
 def test_equal_runs_on_the_device_are_equal_bit_for_bit(tmp_path: Path) -> None:
     observers = [*EVERY, Baselines()]
     for name in ("a", "b"):

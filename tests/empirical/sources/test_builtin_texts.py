@@ -33,6 +33,7 @@ def test_topics_are_those_of_the_reference_in_the_order_of_their_names_each_once
     assert documents == list(topics())
 
 
+@pytest.mark.slow
 def test_no_two_documents_share_a_paragraph() -> None:
     where: dict[str, str] = {}
     for document in all_kinds():

@@ -220,6 +220,7 @@ def test_a_complete_run_opens_in_plain_xarray_without_a_word(store: Store) -> No
     assert set(xr.open_datatree(store.path, engine="zarr").children) == {"capture", "norms"}
 
 
+@pytest.mark.slow
 def test_a_killed_move_is_finished_by_who_opens_the_run_next(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,6 +309,7 @@ for turn in range(12):
 """
 
 
+@pytest.mark.slow
 def test_a_reader_beside_a_writer_sees_one_state_whenever_it_looks(store: Store) -> None:
     with store.alone():
         store.put({"norms": NORMS * -1, "summary": NORMS * -1})

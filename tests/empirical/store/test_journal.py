@@ -124,6 +124,7 @@ def test_a_finished_run_is_plain_zarr(many: Store) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_it_settles_ends_like_one_that_was_not(
     tmp_path: Path, many: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,7 @@ def test_the_error_of_a_share_is_over_value_heads():
     assert np.isnan(alone)
 
 
+@pytest.mark.slow
 def test_intervals_of_a_share_cover_it():
     """Value heads of differing coverage: ± 1.96 errors hold the mean coverage in about 95%."""
     random = np.random.default_rng(4)

@@ -115,6 +115,7 @@ def rows_of(tree, swap, layer, head, n) -> tuple[np.ndarray, np.ndarray]:
     return found[0][:, 0], found[1][:, 0]
 
 
+@pytest.mark.slow
 def test_shares_costs_and_their_errors_are_of_the_document_jackknife(
     tree: xr.DataTree, swapped: xr.Dataset
 ):

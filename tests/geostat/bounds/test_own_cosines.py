@@ -101,6 +101,7 @@ def found() -> dict[str, xr.Dataset]:
     return {"true": covered(curves, bounds_at(weights, norms, gram)), "own": covered(curves, own)}
 
 
+@pytest.mark.slow
 def test_heads_drawn_from_the_model_lie_outside_bounds_at_their_own_cosines(
     found: dict[str, xr.Dataset],
 ):

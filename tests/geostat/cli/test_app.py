@@ -92,6 +92,7 @@ def test_what_is_no_table_figure_format_or_width_is_refused_and_nothing_written(
     assert not list(tmp_path.rglob("*.*"))
 
 
+@pytest.mark.slow
 def test_one_table_and_one_figure_are_written_as_asked(finished: Finished, tmp_path: Path):
     asked = ("--only", "norms", "--quiet", "--out", tmp_path)
     assert geostat("tables", finished.store, "--format", "csv,json", *asked).code == 0
@@ -117,6 +118,7 @@ def test_one_table_and_one_figure_are_written_as_asked(finished: Finished, tmp_p
     assert float(width[1]) == pytest.approx(3.25 * 72)
 
 
+@pytest.mark.slow
 def test_json_is_json_and_the_stages_stay_on_stderr(finished: Finished, tmp_path: Path):
     store = tmp_path / "run.zarr"
     shutil.copytree(finished.store, store)
@@ -141,6 +143,7 @@ def test_json_is_json_and_the_stages_stay_on_stderr(finished: Finished, tmp_path
     np.testing.assert_array_equal(envelope["n_envelope"], finished.tree["capture"]["n"])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_fits", "same_results")
 def test_quiet_is_silent_but_for_what_json_asks(finished: Finished, tmp_path: Path):
     store = tmp_path / "run.zarr"

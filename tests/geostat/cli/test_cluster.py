@@ -1,10 +1,12 @@
-"""A capture on several processes: real workers, one of them killed, the command killed or
-interrupted, workers of other versions. What is written is what one process writes, bit for bit.
+"""A capture, fits and bounds on several processes: real workers, one of them killed, the command
+killed or interrupted, workers of other versions. What is written is what one process writes, bit
+for bit.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,6 +19,7 @@ from pathlib import Path
 
 import pytest
 from support.kills import contents
+from support.spine import Finished
 
 LONG = 480
 """Tokens a window where something is killed: workers are at it for a while."""
@@ -158,6 +161,51 @@ def test_ctrl_c_ends_all_and_one_process_goes_on(
     assert "of 12 documents are kept" in said[0]
     assert ended(command(*words, "--out", tmp_path, "--quiet")) == (0, [])
     assert contents(tmp_path / "run.zarr") == wanted
+
+
+STAGES = (("fit",), ("confront", "--predict"))
+
+
+@pytest.fixture(scope="module")
+def concluded(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What one process makes of a finished run."""
+    pytest.importorskip("distributed")
+    run = shutil.copytree(finished.out, tmp_path_factory.mktemp("serial") / "run")
+    for stage, *more in STAGES:
+        assert ended(command(stage, run, *more, "--quiet")) == (0, [])
+    return contents(run / "run.zarr")
+
+
+@pytest.mark.slow
+def test_fits_and_bounds_made_by_workers_are_those_of_one_process(
+    finished: Finished, concluded: dict[str, bytes], tmp_path: Path
+) -> None:
+    run = shutil.copytree(finished.out, tmp_path / "run")
+    for stage, *more in STAGES:
+        code, said = ended(command(stage, run, *more, "--cluster", "local:2"))
+        assert code == 0, said
+        assert [line for line in said if not line.startswith("geostat: ")] == []
+    assert contents(run / "run.zarr") == concluded
+
+
+@pytest.mark.slow
+def test_a_worker_killed_while_it_evaluates_bounds_is_replaced(
+    finished: Finished, concluded: dict[str, bytes], tmp_path: Path
+) -> None:
+    run = shutil.copytree(finished.out, tmp_path / "run")
+    assert ended(command("fit", run, "--quiet")) == (0, [])
+    going = command("confront", run, "--predict", "--cluster", "local:1")
+    until(lambda: len(workers(going.pid)) == 1)
+    [before] = workers(going.pid)
+    assert going.stderr is not None
+    for line in going.stderr:
+        if "predict curves" in line:
+            break
+    os.kill(before, signal.SIGKILL)
+    until(lambda: going.poll() is not None or bool(set(workers(going.pid)) - {before}))
+    assert going.poll() is None, "it ended before a worker was replaced"
+    assert ended(going)[0] == 0
+    assert contents(run / "run.zarr") == concluded
 
 
 @contextmanager

@@ -17,16 +17,16 @@ from geostat.cli import doctor
 
 PLACES = (
     ("zarr.json", flipped),
+    ("null/precision/c/0/0/0/0/0", emptied),
+    ("documents.jsonl", cut),
+    ("norms/lam/c/0/0", Path.unlink),
     ("zarr.json", Path.unlink),
     ("capture/zarr.json", cut),
     ("capture/lag/c/0", Path.unlink),
     ("capture/tokens/zarr.json", flipped),
-    ("null/precision/c/0/0/0/0/0", emptied),
-    ("documents.jsonl", cut),
-    ("norms/lam/c/0/0", Path.unlink),
     ("summary/zarr.json", flipped),
 )
-"""One of each kind of file, with a kind of damage."""
+"""One of each kind of file, with a kind of damage; the first four always."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,11 @@ def measuring(command: str, out: Path, model: Path, texts: Path) -> list[object]
     ]
 
 
-@pytest.mark.parametrize(("name", "kind"), PLACES, ids=lambda part: getattr(part, "__name__", part))
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [*PLACES[:4], *(pytest.param(*place, marks=pytest.mark.slow) for place in PLACES[4:])],
+    ids=lambda part: getattr(part, "__name__", part),
+)
 def test_every_command_names_a_damaged_file(
     copied: Path, model_folder: Path, text_folder: Path, name: str, kind: Callable[[Path], None]
 ) -> None:

@@ -211,6 +211,7 @@ def test_a_run_that_is_not_far_enough_is_refused(captured: Path, command: str):
     assert "geostat fit" in refused(geostat(command, captured))
 
 
+@pytest.mark.slow
 def test_a_damaged_chunk_is_one_line_even_as_the_process_ends(tmp_path: Path):
     plan = GroupPlan(
         variables={

@@ -73,7 +73,7 @@ def kept(store: Path) -> int:
 @pytest.mark.parametrize(
     "blow",
     [
-        pytest.param(signal.SIGINT, id="ctrl-c"),
+        pytest.param(signal.SIGINT, id="ctrl-c", marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, id="kill", marks=pytest.mark.slow),
         pytest.param(signal.SIGHUP, id="hang up", marks=pytest.mark.slow),
         pytest.param(signal.SIGKILL, id="kill -9", marks=pytest.mark.slow),

@@ -191,6 +191,7 @@ def test_a_paired_difference_is_the_jackknife_of_the_difference_and_an_unpaired_
     )
 
 
+@pytest.mark.slow
 def test_a_run_beside_its_copy_differs_in_nothing(finished: Finished, tmp_path: Path):
     shutil.copytree(finished.store, tmp_path / "copy.zarr")
     data = compare([finished.store, tmp_path / "copy.zarr"], quick=True)
@@ -368,6 +369,7 @@ def test_the_command_writes_the_page_and_tells_all_as_json(
     assert "0.02 to 0.03" not in json.dumps(found["estimates"])
 
 
+@pytest.mark.slow
 def test_the_same_comparison_from_python(
     pair: list[Path], data: xr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

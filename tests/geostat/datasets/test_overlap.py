@@ -1,10 +1,18 @@
-"""Overlap of work: answers in order, two at a time, and no more tasks taken than that."""
+"""Overlap of work: answers in order, two at a time, and no more tasks taken than that; the same
+work on a cluster for as long as it is asked for.
+"""
 
+import pickle
 import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
-from geostat.datasets.overlap import AT_ONCE, overlapped
+from empirical.capture.cluster import mapped
+from empirical.errors import InputError
+from geostat.datasets.overlap import AT_ONCE, overlapped, spread_over
 
 
 def test_answers_come_in_the_order_of_tasks_whichever_ends_first():
@@ -37,3 +45,41 @@ def test_a_task_is_taken_when_one_before_it_has_ended():
 def test_what_a_task_raises_is_raised():
     with pytest.raises(ZeroDivisionError):
         list(overlapped(lambda task: 1 / task, [1, 0, 2]))
+
+
+def test_one_at_a_time_is_done_here_task_by_task():
+    here = threading.current_thread()
+    answers = overlapped(lambda task: (task, threading.current_thread()), [1, 2], at_once=1)
+    assert list(answers) == [(1, here), (2, here)]
+
+
+def test_work_goes_to_a_cluster_inside_the_block_alone(monkeypatch: pytest.MonkeyPatch):
+    asked: list[object] = []
+
+    @contextmanager
+    def mapping(cluster: object) -> Iterator[Callable[..., Iterator[Any]]]:
+        def there(work: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
+            for task in tasks:  # as they travel
+                yield pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(task)))))
+
+        asked.append(cluster)
+        yield there
+
+    monkeypatch.setattr(mapped, "mapping", mapping)
+    task = [3]
+    with spread_over("local:2"):
+        [answer] = overlapped(lambda one: one, [task])
+        assert answer == task
+        assert answer is not task
+    with pytest.raises(ZeroDivisionError), spread_over("local:2"):
+        list(overlapped(lambda one: 1 / one, [0]))
+    [answer] = overlapped(lambda one: one, [task])
+    assert answer is task
+    assert asked == ["local:2"] * 2
+    with spread_over(None):
+        assert next(overlapped(lambda one: one, [task])) is task
+
+
+def test_what_is_no_place_is_refused():
+    with pytest.raises(InputError, match="expected local:K"), spread_over("here"):
+        pass

@@ -127,6 +127,7 @@ def test_each_sentence_says_of_which_layers_it_speaks(run):
     assert "sink at position 0 is not visible" in sentences[6]
 
 
+@pytest.mark.slow
 def test_the_page_shows_each_part_by_itself(run, tmp_path, monkeypatch):
     for module in (page, every):
         monkeypatch.setattr(module, "plans", lambda shown: every.FIGURES[:2])
@@ -165,6 +166,7 @@ def test_layers_that_see_most_are_compared(run):
     assert "part" not in groups["summary"].dims
 
 
+@pytest.mark.slow
 def test_layers_are_selected_whatever_number_of_tokens_they_see(run):
     part = RunMethods(run).sel(layer=[0, 1, 2])
     assert part["weights"]["layer"].values.tolist() == [0, 1, 2]

@@ -53,6 +53,7 @@ def test_assumption_3_is_fitted_to_the_mean_logarithm(run: xr.DataTree) -> None:
     assert (logs <= np.log(weight[..., 1:]) + 1e-6).all()  # Jensen
 
 
+@pytest.mark.slow
 def test_every_stage_is_of_the_means_but_bounds_and_regimes(run: xr.DataTree) -> None:
     alone = run.drop_nodes("queries")
     each = []

@@ -96,6 +96,7 @@ def test_adjusted_p_values_are_statsmodels_column_by_column(method):
     assert (np.isnan(found) == np.isnan(p)).all()
 
 
+@pytest.mark.slow
 def test_without_a_difference_some_size_is_called_different_in_at_most_5_percent():
     alarms, outside = 0, 0
     draws = 300

@@ -209,6 +209,7 @@ def test_the_bootstrap_band_is_that_of_documents_drawn_anew(measure, statistic):
     )
 
 
+@pytest.mark.slow
 def test_noise_of_documents_hides_a_correlation_and_the_unattenuated_interval_covers_it():
     covered, plain, bootstrap, off = 0, 0, 0, []
     draws = 200

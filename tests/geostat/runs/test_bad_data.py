@@ -86,7 +86,7 @@ def constant_cosines(data: xr.Dataset) -> None:
         pytest.param(lost_value_head, marks=pytest.mark.slow),
         pytest.param(even_weights, marks=pytest.mark.slow),
         pytest.param(constant_norms, marks=pytest.mark.slow),
-        zero_values,
+        pytest.param(zero_values, marks=pytest.mark.slow),
         pytest.param(constant_cosines, marks=pytest.mark.slow),
     ],
 )
@@ -124,7 +124,7 @@ def test_the_page_of_spoilt_data_prints_what_is_missing(
         pytest.param({"length": 5}, True, marks=pytest.mark.slow),
         pytest.param({"length": 5, "documents": 1}, True, marks=pytest.mark.slow),
         pytest.param({"length": 3}, True, marks=pytest.mark.slow),
-        ({"family": "mistral"}, False),
+        pytest.param({"family": "mistral"}, False, marks=pytest.mark.slow),
     ],
     ids=["one document", "T = 5", "one document of 5", "T = 3", "no sink visible"],
 )

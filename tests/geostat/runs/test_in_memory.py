@@ -48,6 +48,7 @@ def test_a_model_in_memory_gives_the_numbers_of_the_same_from_a_folder(
     assert run.attrs["corpus"]["name"] == "documents in memory"
 
 
+@pytest.mark.slow
 def test_token_ids_need_no_tokenizer_and_give_the_numbers_of_their_text(
     tmp_path: Path, texts: list[str]
 ):
@@ -73,6 +74,7 @@ def test_token_ids_alone_make_a_report(tmp_path: Path):
     assert "LlamaModel" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_other_weights_are_another_run(tmp_path: Path, texts: list[str]):
     model, tokenizer = tiny("llama"), letters(bos=True)
     asked = {"tokenizer": tokenizer, "out": tmp_path, **ASKED}

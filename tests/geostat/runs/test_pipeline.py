@@ -200,6 +200,7 @@ def test_text_that_is_not_there_is_refused_before_a_model_is_looked_for(
         )
 
 
+@pytest.mark.slow
 def test_a_full_disk_keeps_the_documents_before_it(
     tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch
 ):
@@ -365,6 +366,7 @@ def test_a_run_without_a_complete_document_cannot_be_fitted(tmp_path: Path):
         pipeline.fit(Store.open(made.path))
 
 
+@pytest.mark.slow
 def test_documents_kept_from_an_interrupted_run_can_be_fitted(tmp_path: Path, asked: Settings):
     def stop(progress) -> None:
         if progress.documents == 1 and progress.layer == 2:

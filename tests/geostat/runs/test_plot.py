@@ -71,6 +71,7 @@ def test_what_a_run_lacks_is_said_in_python_s_words(finished: Finished):
         gs.plot.norms(finished.out)
 
 
+@pytest.mark.slow
 def test_layers_that_see_different_numbers_of_tokens_are_drawn_apart():
     tree = plain_tree(window=40)
     for tokens, most in ((None, 64), (40, 40), (64, 64)):

@@ -28,6 +28,7 @@ def recorded(out: Path) -> dict:
     return json.loads((out / "run.json").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_fits")
 def test_run_json_adds_up_the_sessions_of_a_capture(tmp_path: Path, asked: Settings):
     def stop(progress) -> None:
@@ -91,6 +92,7 @@ def test_a_damaged_run_json_is_replaced(tmp_path: Path, text: str):
     assert set(json.loads((tmp_path / "run.json").read_text())["seconds"]) == {"fit"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_fits")
 def test_the_commands_that_made_a_run_are_kept_and_shown(
     tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch

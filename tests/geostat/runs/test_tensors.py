@@ -104,6 +104,7 @@ def test_files_and_iterators_give_the_store_of_the_arrays(tmp_path: Path):
     assert contents(tmp_path / "files" / "run.zarr") == expected
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_stopped_and_compares_what_it_holds(tmp_path: Path):
     alpha, values = arrays(3)
     asked: dict[str, Any] = {"n": "1,2,9", "null": False}

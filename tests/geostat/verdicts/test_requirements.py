@@ -51,6 +51,7 @@ def test_a_requirement_that_is_met_is_said_and_one_that_is_not_gives_3(store: Pa
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_figure", "read_once")
 def test_a_report_can_be_required_to_say_something(store: Path):
     said = geostat(

@@ -218,6 +218,7 @@ def test_grams_that_cannot_exist_are_counted(finished: Finished):
     )
 
 
+@pytest.mark.slow
 def test_a_run_without_baselines_and_of_one_document(tmp_path: Path):
     tree = concluded(run_tree(tmp_path / "run.zarr", documents=1, null=False))
     text = sentences(tree)
@@ -229,6 +230,7 @@ def test_a_run_without_baselines_and_of_one_document(tmp_path: Path):
     assert "the sink takes" in text[3]
 
 
+@pytest.mark.slow
 def test_a_run_whose_windows_hide_the_sink(tmp_path: Path):
     tree = concluded(run_tree(tmp_path / "run.zarr", family="mistral", documents=2))
     _, norms, similarity, weights, bounds = sentences(tree)
@@ -272,6 +274,7 @@ def test_a_run_at_hardly_any_size(tmp_path: Path, sizes: list[int]):
     assert ("no other number N of selected tokens was measured" in text) == (sizes == [1, 40])
 
 
+@pytest.mark.slow
 def test_sizes_beyond_every_window_are_no_size(tmp_path: Path):
     tree = concluded(
         run_tree(

@@ -126,6 +126,7 @@ def words_of(html: str) -> str:
     return unescape(re.sub(r"<[^>]+>", "", plain))
 
 
+@pytest.mark.slow
 def test_no_raw_latex_and_no_empty_button_stand_on_the_page(html: str):
     full = page_html(FULL)
     for page in (html, full):

@@ -209,6 +209,7 @@ def test_no_missing_float_is_printed(options):
         assert "n/a" in html
 
 
+@pytest.mark.slow
 def test_a_run_of_which_little_is_known_is_still_reported():
     tree = run_tree()
     for name in ("norms", "similarity", "weights"):  # no head could be fitted
@@ -230,6 +231,7 @@ def test_a_run_of_which_little_is_known_is_still_reported():
     assert not re.search(r"\bnan\b", words, re.IGNORECASE)
 
 
+@pytest.mark.slow
 def test_equal_runs_give_equal_pages(html):
     assert page_html(run_tree(model=FOREIGN), seconds={"capture": 61.2, "fit": 8.31}) == html
 

@@ -126,6 +126,7 @@ def test_small_heads_have_their_own_targets(few: list[summary.Audit]):
     assert not any("width" in verdict.target for verdict in verdicts(found))
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     out = tmp_path / "audit.md"
     main([str(out), "--draws", "20", "--every", "1000"])

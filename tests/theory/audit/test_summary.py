@@ -68,6 +68,7 @@ def test_small_heads_have_every_kind_of_gram_and_exact_ties():
     assert sum(len(head.n) for head in summary.heads("small")) >= 2000
 
 
+@pytest.mark.slow
 def test_small_heads_near_their_bounds_are_drawn_again_and_inner_balls_told_apart(
     monkeypatch: pytest.MonkeyPatch,
 ):
@@ -83,6 +84,7 @@ def test_small_heads_near_their_bounds_are_drawn_again_and_inner_balls_told_apar
     assert sum(line.violated_lower + line.violated_upper for line in summary.table(found)) == 0
 
 
+@pytest.mark.slow
 def test_a_bound_of_a_small_head_that_is_a_little_too_tight_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ):

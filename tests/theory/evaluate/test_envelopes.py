@@ -40,6 +40,7 @@ def test_tabulated_law_is_students_within_1e_8(dimension: int) -> None:
     assert look_up(table, -1.0) == 1.0
 
 
+@pytest.mark.slow
 @given(heads(max_tokens=24, min_dimension=TABULATED_FROM))
 @settings(max_examples=60, deadline=None)
 def test_many_heads_at_once_equal_one_by_one(head: DrawnHead) -> None:

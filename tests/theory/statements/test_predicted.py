@@ -95,6 +95,7 @@ def all_covariances(law: Law) -> FloatArray:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_moments_given_t_and_of_cube_roots_are_the_statements(seed: int) -> None:
     head, summary, _ = head_at(seed)

@@ -151,6 +151,7 @@ def test_only_parameters_that_the_point_has_are_told():
     assert not {"beta", "rho0", "c", "L"} & set(own.parameters)
 
 
+@pytest.mark.slow
 def test_the_bounds_of_every_edition_but_the_printed_do_not_move_with_the_unit_of_values():
     for edition in ("repaired", "sharp", "conditional", "predicted"):
         found = study_elasticities(POINT, Question(edition=edition, bounds=BOUNDS))

@@ -10,8 +10,8 @@ from support.runs import loaded
 from support.spine import capturing, geostat, refused
 
 import geostat as gs
-from empirical.capture.cluster import clustered
-from empirical.capture.cluster.clustered import Awaited
+from empirical.capture.cluster import awaited as awaiting
+from empirical.capture.cluster.awaited import Awaited
 from empirical.capture.cluster.places import place
 from empirical.errors import InputError
 
@@ -57,14 +57,14 @@ def test_a_task_that_raises_is_not_waited_for() -> None:
 
 
 def test_a_result_is_waited_for_while_there_are_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clustered, "PATIENCE", 0.0)
+    monkeypatch.setattr(awaiting, "PATIENCE", 0.0)
     assert awaited(Future(*[TimeoutError()] * 9, 5)) == 5
 
 
 def test_where_no_workers_are_left_that_is_said_after_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(clustered, "PATIENCE", 0.0)
+    monkeypatch.setattr(awaiting, "PATIENCE", 0.0)
     with pytest.raises(InputError, match="document 'a': the cluster has had no worker for 0 s"):
         awaited(Future(TimeoutError()), workers=0)
 

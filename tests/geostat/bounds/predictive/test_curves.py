@@ -132,6 +132,7 @@ def found(run: xr.DataTree) -> xr.Dataset:
     return predictive_curves(run, points=None, draws=400)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["precision", "recall"])
 @pytest.mark.parametrize("source", ["offset", "all but weights", "measured"])
 def test_true_parameters_predict_heads_that_were_drawn_from_them(
@@ -288,6 +289,7 @@ def test_errors_are_jackknifes_over_documents(run: xr.DataTree, found: xr.Datase
     assert with_replicates(each).shape[0] == DOCUMENTS + 1
 
 
+@pytest.mark.slow
 def test_noise_hides_a_curve_and_one_document_has_no_errors(run: xr.DataTree):
     groups = {f"/{name}": tree.to_dataset().copy(deep=True) for name, tree in run.children.items()}
     noise = np.random.default_rng(1).normal(0, 2, (DOCUMENTS, len(N)))

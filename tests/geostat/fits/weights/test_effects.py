@@ -171,6 +171,7 @@ def seldom_false(row: Row, heads: int) -> None:
         assert row.fails <= most, row.told()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [1.0, 2.5])
 def test_growth_is_seldom_judged_falsely(share):
     row = growth(share, 0.25, 100, 97, np.random.default_rng(8))
@@ -178,6 +179,7 @@ def test_growth_is_seldom_judged_falsely(share):
     assert share == 1.0 or row.holds > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [1.0, 1.5])
 def test_the_shape_is_seldom_judged_falsely(share):
     row = shape(share, 0.25, 60, 97, np.random.default_rng(9))
@@ -185,6 +187,7 @@ def test_the_shape_is_seldom_judged_falsely(share):
     assert share == 1.0 or row.fails > 0.9
 
 
+@pytest.mark.slow
 def test_a_small_oscillation_is_found_only_where_noise_has_made_it_larger():
     """Why the oscillation is no claim."""
     row = oscillation(0.8, 100, 97, np.random.default_rng(1))

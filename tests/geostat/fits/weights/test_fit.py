@@ -258,6 +258,7 @@ def test_strength_is_told_in_units_of_the_residuals_own_noise(four_phases):
     )
 
 
+@pytest.mark.slow
 def test_a_swing_far_above_its_shared_rate_is_not_called_one():
     # The printed form lets the amplitude be no larger than the rate of growth, here 0.012: next to
     # nothing in noise of 0.3.

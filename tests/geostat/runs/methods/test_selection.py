@@ -41,6 +41,7 @@ def test_a_part_says_so_and_nothing_of_the_whole(finished: Finished):
     assert "selection" not in finished.tree.attrs
 
 
+@pytest.mark.slow
 def test_averages_are_made_anew_of_what_is_left(finished: Finished):
     part = finished.tree.geostat.sel(layer=2, head=1)
     groups = gs.open(finished.out)["queries"].to_dataset()
@@ -48,6 +49,7 @@ def test_averages_are_made_anew_of_what_is_left(finished: Finished):
     np.testing.assert_allclose(part["summary"]["precision_mean"], own, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_claims_are_counted_anew(finished: Finished):
     whole = finished.tree["verdicts"].to_dataset()
     counts = [name for name in recounted(whole) if whole[name].dtype.kind in "iu"]
@@ -92,6 +94,7 @@ def test_documents_leave_what_was_measured(finished: Finished):
         part.geostat.claims()
 
 
+@pytest.mark.slow
 def test_a_part_is_fitted_confronted_plotted_and_reported(finished: Finished, tmp_path, one_figure):
     part = finished.tree.geostat.sel(layer=[0, 2], kv_head=1)
     axes = gs.plot.separability(part)

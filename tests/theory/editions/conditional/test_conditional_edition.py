@@ -52,6 +52,7 @@ def judged() -> list[tuple]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_conditional_bounds_contain_the_truth_of_model_g(
     judged: list[tuple], quantity: str
@@ -113,6 +114,7 @@ def test_median_width_is_small_at_small_n_and_well_below_sharps(
     assert np.median(narrow) <= 0.6 * np.median(sharp)
 
 
+@pytest.mark.slow
 @given(heads(max_tokens=8))
 @settings(max_examples=15, deadline=None)
 def test_conditional_bounds_do_not_change_when_values_are_rescaled(head: DrawnHead) -> None:

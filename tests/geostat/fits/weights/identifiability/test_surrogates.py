@@ -81,6 +81,7 @@ def test_growth_is_the_largest_drop_by_a_rising_ramp_beside_a_constant():
     assert found == pytest.approx(best, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("phi", "theta"), [(0.0, 0.0), (0.55, 0.0), (0.9, 0.0), (0.94, -0.7)])
 def test_noise_is_called_an_oscillation_no_more_often_than_stated(phi, theta):
     rows = arma(phi, theta, 400, 256, seed=3)
