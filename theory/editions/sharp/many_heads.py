@@ -9,6 +9,7 @@ may call it. Imports numpy and scipy.special; numba on first use.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -120,12 +121,16 @@ def workers() -> int:
 
 
 def in_threads(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> list[Answer]:
-    """Return [work(task) for task in tasks], run on a few threads.
+    """Return [work(task) for task in tasks], run on a few threads; in a thread that is not the
+    first one by one, for whoever started it has others beside it, and more would only wait for
+    Python's lock.
 
     Example:
         >>> in_threads(abs, [-1, 2, -3])
         [1, 2, 3]
     """
+    if threading.current_thread() is not threading.main_thread():
+        return list(map(work, tasks))
     with ThreadPoolExecutor(workers()) as pool:
         return list(pool.map(work, tasks))
 

@@ -1,0 +1,129 @@
+"""Fits, bounds and page of many documents: seconds and the peak of memory of each stage by the
+number of documents, what a document adds, and what that makes for ten thousand documents of a
+thousand heads.
+
+    .venv/bin/python -m benchmarks.documents
+    .venv/bin/python -m benchmarks.documents --documents 16,64 --layers 2
+
+Tensors are made up: weights with a sink and a recent past, values with a decay over lags, so that
+fits have something to find. Each stage is a process of its own, whose peak holds the libraries too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+import geostat as gs
+
+STAGES: Final = ("fit", "confront", "report")
+GOAL: Final = (10_000, 1_024)
+"""Documents and heads that the costs are multiplied out to."""
+MEASURED: Final = """
+import sys, time
+from geostat.cli.app import main
+sys.argv[:] = ["geostat", *sys.argv[1:], "--quiet"]
+started = time.perf_counter()
+try:
+    main()
+except SystemExit as ended:
+    assert not ended.code, ended.code
+status = open("/proc/self/status", encoding="utf-8").read()
+print(time.perf_counter() - started, int(status.split("VmHWM:")[1].split()[0]) / 1024)
+"""
+"""A stage in a process of its own: its seconds, and its peak in MB (Linux)."""
+
+
+def layer(
+    chance: np.random.Generator, heads: int, kv_heads: int, tokens: int, dimension: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Weights (head, token) and values (kv_head, token, dimension) of one layer of a document."""
+    logits = chance.normal(size=(heads, tokens)) + 3 * np.exp(np.arange(1 - tokens, 1) / 8)
+    logits[:, 0] += 4
+    weights = np.exp(logits)
+    values = chance.normal(size=(kv_heads, tokens, dimension))
+    for at in range(1, tokens):
+        values[:, at] = 0.8 * values[:, at - 1] + 0.6 * values[:, at]
+    values += 1
+    values[:, 0] *= 0.2
+    return (
+        (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32),
+        values.astype(np.float32),
+    )
+
+
+def documents(count: int, layers: int, *sizes: int) -> Iterator[Iterator[object]]:
+    """Tensors of so many documents, layer by layer; a document is the same in every run."""
+    for document in range(count):
+        chance = np.random.default_rng(document)
+        yield (layer(chance, *sizes) for _ in range(layers))
+
+
+def stage(name: str, run: Path) -> tuple[float, float]:
+    """Seconds and peak in MB of one stage."""
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, name, str(run)], capture_output=True, text=True, check=True
+    )
+    seconds, peak = done.stdout.split()[-2:]
+    return float(seconds), float(peak)
+
+
+def slope(counts: list[int], seen: list[float]) -> float:
+    """What a document adds: the slope between the two largest numbers of documents."""
+    return (seen[-1] - seen[-2]) / (counts[-1] - counts[-2])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--documents", default="16,64,256")
+    parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument("--heads", type=int, default=8)
+    parser.add_argument("--tokens", type=int, default=64)
+    given = parser.parse_args()
+    counts = [int(text) for text in given.documents.split(",")]
+    sizes = (given.heads, max(1, given.heads // 4), given.tokens, 32)
+    heads = given.layers * given.heads
+    seen: dict[str, list[tuple[float, float]]] = {name: [] for name in STAGES}
+    print(f"{heads} heads, {given.tokens} tokens\n")
+    print("| documents | measured s | " + " | ".join(f"{name} s | MB" for name in STAGES) + " |")
+    print("|---" * (2 + 2 * len(STAGES)) + "|")
+    with tempfile.TemporaryDirectory() as folder:
+        for count in counts:
+            out = Path(folder) / str(count)
+            started = time.perf_counter()
+            made = documents(count, given.layers, *sizes)
+            gs.from_tensors(made, count=count, layers=given.layers, out=out)
+            cells = [f"{time.perf_counter() - started:.1f}"]
+            for name in STAGES:
+                seen[name].append(stage(name, out))
+                cells += [f"{seen[name][-1][0]:.1f}", f"{seen[name][-1][1]:.0f}"]
+            print(f"| {count} | " + " | ".join(cells) + " |", flush=True)
+    if len(counts) == 1:
+        return
+    print()
+    wanted, of = GOAL
+    for name in STAGES:
+        seconds, peak = (
+            slope(counts, [one[which] for one in seen[name]]) / heads for which in (0, 1)
+        )
+        hours = (
+            f"{seconds * wanted * of / 3600:.1f} hours" if seconds > 0 else "no growth of time seen"
+        )
+        print(
+            f"{name}: a document adds {1e3 * seconds:.2f} ms and {1e3 * peak:.1f} kB a head; so"
+            f" {wanted:,} documents of {of:,} heads and {given.tokens} tokens: {hours},"
+            f" {peak * wanted * of / 1024:.0f} GB"
+        )
+
+
+if __name__ == "__main__":
+    main()
