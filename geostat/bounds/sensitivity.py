@@ -122,12 +122,9 @@ def sensitivity(tree: xr.DataTree, progress: Progress | None = None) -> xr.Datas
     inner = sizes[(sizes > 1) & (sizes < capture.sizes["position"])]  # of every part the same
     grid = envelope_grid(inner, POINTS) if inner.size else inner
     layers = list(range(capture.sizes["layer"]))
-    each = (
-        overlapped(partial(_of_layer, groups, grid), tracked(layers, progress))
-        if grid.size
-        else (_nothing(grid) for _ in layers)
-    )
-    rows = list(each)
+    changed = overlapped(partial(_of_layer, groups, grid), layers)
+    each = changed if grid.size else (_nothing(grid) for _ in layers)
+    rows = [row for _, row in zip(tracked(layers, progress), each, strict=True)]
     found: dict[str, Any] = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
     coords = {
         "layer": capture["layer"].variable,

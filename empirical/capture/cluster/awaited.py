@@ -46,7 +46,7 @@ class Awaited(Generic[Result]):
             return self._waited_for()
         except KilledWorker as error:
             raise InputError(
-                f"{self.what}: {error.allowed_failures + 1} workers died while they measured it, as"
+                f"{self.what}: {error.allowed_failures + 1} workers died while they were at it, as"
                 " they do where memory is short. Run the same command again with fewer workers on a"
                 " machine."
             ) from error

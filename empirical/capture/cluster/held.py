@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 import numba
@@ -20,8 +20,28 @@ LIBRARIES: Final = ("numpy", "scipy", "numba", "lmfit", "xarray")
 
 
 def versions() -> dict[str, str]:
-    """Those of LIBRARIES here."""
-    return {name: version(name) for name in LIBRARIES}
+    """Those of geostat and of LIBRARIES here."""
+    try:
+        own = version("attention-geostat")
+    except PackageNotFoundError:
+        own = "unknown"
+    return {"geostat": own} | {name: version(name) for name in LIBRARIES}
+
+
+def refuse_other_versions(
+    worker: Worker, wanted: Mapping[str, str], own: Mapping[str, str]
+) -> None:
+    """Refuse a worker with other versions, whose numbers may be others.
+
+    Raises:
+        InputError: naming the first library that differs.
+    """
+    for name, version_here in wanted.items():
+        if own.get(name) != version_here:
+            raise InputError(
+                f"worker {worker.address}: has {name} {own.get(name)}, this run has {version_here}."
+                " Install the same version there."
+            )
 
 
 class Held(WorkerPlugin):
@@ -40,13 +60,8 @@ class Held(WorkerPlugin):
         self.work, self.versions, self.threads = work, versions, threads
 
     def setup(self, worker: Worker) -> None:
-        """Refuse other versions, whose numbers may be others; leave Ctrl-C to the first process."""
-        for name, own in versions().items():
-            if own != self.versions[name]:
-                raise InputError(
-                    f"worker {worker.address}: has {name} {own}, this run has"
-                    f" {self.versions[name]}. Install the same version there."
-                )
+        """Refuse other versions; leave Ctrl-C to the first process."""
+        refuse_other_versions(worker, self.versions, versions())
         if self.threads is not None:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 AHEAD: Final = 2
 """Pieces under way for each worker: one that it is at, and one that waits for it."""
 
-Mapping = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
+Mapper = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 """Does a piece of work with each of some tasks, and yields the results in their order."""
 
 
 @contextmanager
-def mapping(cluster: str | Client) -> Iterator[Mapping]:
+def mapping(cluster: str | Client) -> Iterator[Mapper]:
     """Give what does pieces of work on the workers that `cluster` names, until the block ends.
 
     cluster: local:K, tcp://HOST:PORT, or a client.

@@ -17,6 +17,7 @@ import torch
 from distributed import Worker, WorkerPlugin, get_worker
 from numpy.typing import NDArray
 
+from empirical.capture.cluster.held import refuse_other_versions
 from empirical.capture.identity import differing, versions
 from empirical.capture.measuring import Batch, Measuring, Packed
 from empirical.capture.source import Tapped
@@ -53,11 +54,7 @@ class Measurer(WorkerPlugin):
 
     def setup(self, worker: Worker) -> None:
         """Refuse other versions, whose numbers may be others."""
-        for name, wanted, own in differing(self.versions, versions()):
-            raise InputError(
-                f"worker {worker.address}: has {name} {own}, this run has {wanted}. Install the"
-                " same version there."
-            )
+        refuse_other_versions(worker, self.versions, versions())
         if self.threads is not None:
             # Ctrl-C in a terminal reaches all its processes; the first one ends the others.
             signal.signal(signal.SIGINT, signal.SIG_IGN)

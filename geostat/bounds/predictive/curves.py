@@ -133,8 +133,9 @@ def _predicted_heads(
     sound = np.full(by_document.shape[1:], np.nan)
     wanted = {(layer, head): source for layer, head, source in chosen_heads(layers, heads, sources)}
     checked: list[tuple[Profile, Prediction]] = []
-    each = tracked(list(np.ndindex(layers, kv_heads)), progress)
-    for predictions in overlapped(partial(_of_value_head, groups, grams, grid), each, at_once=1):
+    each = list(np.ndindex(layers, kv_heads))
+    predicted = overlapped(partial(_of_value_head, groups, grams, grid), each, at_once=1)
+    for _, predictions in zip(tracked(each, progress), predicted, strict=True):
         for one, result in predictions:
             layer = one.layer
             of = slice(None) if one.document is None else one.document

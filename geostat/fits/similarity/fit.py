@@ -169,9 +169,11 @@ def _fit_group(
     rho0 = by_head["rho0"]
     assert isinstance(rho0, Estimate)
     bins, counts = Bins.of(group.capture), group.heads("cosine_histogram")
-    outcomes = list(overlapped(partial(fit_form, data=data), tracked(FORMS, progress), at_once=1))
+    outcomes: list[Outcome] = []
     parts: list[dict[str, Value]] = []
-    for form, outcome in zip(FORMS, outcomes, strict=True):
+    fitted = overlapped(partial(fit_form, data=data), FORMS, at_once=1)
+    for form, outcome in zip(tracked(FORMS, progress), fitted, strict=True):
+        outcomes.append(outcome)
         fit = outcome.fit
         pairs = mae_by_pair(counts, bins, group.seen.content, form, fit.estimate.values)
         parts.append(

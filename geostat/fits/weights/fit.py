@@ -94,9 +94,10 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
         InputError: if a variable is missing, misshapen or empty, or a weight is negative.
     """
     require(capture, NEEDS)
+    layers = range(capture.sizes["layer"])
     # The search of one layer goes on while lmfit, which has Python's lock, fits another.
-    layers = tracked(range(capture.sizes["layer"]), progress)
-    parts = list(overlapped(partial(_fit_layer, capture), layers))
+    fitted = overlapped(partial(_fit_layer, capture), layers)
+    parts = [part for _, part in zip(tracked(layers, progress), fitted, strict=True)]
     out = variables(RECORDS, stack_layers(RECORDS, parts)) | {"sink_visible": sink_flag(capture)}
     # After moderation, so that the flag says what the interval says.
     lower, upper = (out[f"total_model_{end}"].values for end in ("lower", "upper"))

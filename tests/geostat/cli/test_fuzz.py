@@ -121,7 +121,7 @@ def checked(words: tuple[str, ...], here: Path) -> Case:
 
 
 @pytest.mark.parametrize(
-    "cases", [25, pytest.param(20_000, marks=pytest.mark.slow)], ids=["few", "many"]
+    "cases", [60, pytest.param(20_000, marks=pytest.mark.slow)], ids=["few", "many"]
 )
 def test_no_command_line_ends_in_a_traceback(quick: Path, cases: int):
     @settings(max_examples=cases, **FUZZING)

@@ -17,7 +17,7 @@ COMMANDS = {
         "theory 12",
         "theory --errata",
         "whatif --from RUN --head L0H0 --set N=2:8:3 --gram offset --out OUT/whatif",
-        "tables RUN --only norms --out OUT/tables",
+        "tables RUN --out OUT/tables",
         "figures RUN --out OUT/figures",
         "report RUN --out OUT/report",
     ),

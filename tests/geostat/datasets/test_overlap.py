@@ -6,9 +6,11 @@ import pickle
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from empirical.capture.cluster import mapped
 from empirical.errors import InputError
@@ -83,3 +85,29 @@ def test_work_goes_to_a_cluster_inside_the_block_alone(monkeypatch: pytest.Monke
 def test_what_is_no_place_is_refused():
     with pytest.raises(InputError, match="expected local:K"), spread_over("here"):
         pass
+
+
+def blas_threads() -> set[int]:
+    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+
+def test_blas_has_one_thread_inside_the_block_and_in_workers(monkeypatch: pytest.MonkeyPatch):
+    held = pytest.importorskip("empirical.capture.cluster.held")
+    plugin = held.Held(lambda task: blas_threads(), held.versions(), threads=None)
+    worker = SimpleNamespace(plugins={"name": plugin})
+    monkeypatch.setattr(held, "get_worker", lambda: worker)
+    with threadpool_limits(2, user_api="blas"):
+        assert blas_threads() == {2}
+        with spread_over(None):
+            assert blas_threads() == {1}
+        assert held.call("name", 0) == {1}
+        assert blas_threads() == {2}
+
+
+def test_a_worker_with_another_version_is_refused():
+    held = pytest.importorskip("empirical.capture.cluster.held")
+    other = held.versions() | {"scipy": "0.1"}
+    plugin = held.Held(abs, other, threads=None)
+    with pytest.raises(InputError, match=r"worker here: has scipy .*, this run has 0\.1\. Install"):
+        plugin.setup(SimpleNamespace(address="here"))
+    held.Held(abs, held.versions(), threads=None).setup(SimpleNamespace(address="here"))

@@ -35,7 +35,7 @@ def test_a_finished_run_keeps_to_the_schema(written):
     schema().validate(written)
     part = written["parts"][0]
     assert len(part["key_results"]) == 6
-    assert len(part["figures"]) > 6
+    assert len(part["figures"]) > 8
     assert {table["name"] for table in part["tables"]} > {"norms", "verdicts", "heads"}
 
 

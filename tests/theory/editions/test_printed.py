@@ -315,7 +315,7 @@ def test_pair_means_and_widths_equal_their_symbols(case: RationalHead) -> None:
 
 
 @given(rational_heads())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_printed_bounds_equal_their_symbols(case: RationalHead) -> None:
     head, summary, members, _ = exact_head(case)
     found = printed_margins(summary, delta0="out", sink_in_b=True, sink_visible=True)
@@ -359,7 +359,7 @@ def test_printed_bounds_equal_their_symbols(case: RationalHead) -> None:
 
 
 @given(rational_heads())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_repaired_values_equal_their_symbols(case: RationalHead) -> None:
     head, summary, members, _ = exact_head(case)
     numeric = repaired_bounds(head, summary, 0, 24, 0.125)

@@ -76,7 +76,7 @@ def test_a_scheduler_that_is_gone_is_one_line() -> None:
 
 def test_a_document_of_which_workers_die_is_named() -> None:
     killed = pytest.importorskip("distributed").KilledWorker
-    with pytest.raises(InputError, match="document 'a': 4 workers died while they measured it"):
+    with pytest.raises(InputError, match="document 'a': 4 workers died while they were at it"):
         awaited(Future(killed("task", None, 3)))
 
 
