@@ -28,23 +28,46 @@ def versions() -> dict[str, str]:
     return {"geostat": own} | {name: version(name) for name in LIBRARIES}
 
 
-def refuse_other_versions(
-    worker: Worker, wanted: Mapping[str, str], own: Mapping[str, str]
-) -> None:
-    """Refuse a worker with other versions, whose numbers may be others.
+class OfVersions(WorkerPlugin):
+    """A plugin that only workers with the same versions serve, for others' numbers may be others.
+
+    Dask tells of a refusal where the worker is there already. One that comes later is given tasks
+    all the same, so each has to ask for the plugin by `serving`.
+    """
+
+    refusal = ""
+
+    def __init__(self, versions: Mapping[str, str]) -> None:
+        self.versions = versions
+
+    def compare(self, worker: Worker, own: Mapping[str, str]) -> None:
+        """Refuse a worker with other versions.
+
+        Raises:
+            InputError: naming the first library that differs.
+        """
+        for name, wanted in self.versions.items():
+            if own.get(name) != wanted:
+                self.refusal = (
+                    f"worker {worker.address}: has {name} {own.get(name)}, this run has {wanted}."
+                    " Install the same version there."
+                )
+                raise InputError(self.refusal)
+
+
+def serving(name: str) -> Any:
+    """Return this worker's plugin of that name.
 
     Raises:
-        InputError: naming the first library that differs.
+        InputError: if it refuses this worker.
     """
-    for name, version_here in wanted.items():
-        if own.get(name) != version_here:
-            raise InputError(
-                f"worker {worker.address}: has {name} {own.get(name)}, this run has {version_here}."
-                " Install the same version there."
-            )
+    plugin = get_worker().plugins[name]
+    if plugin.refusal:
+        raise InputError(plugin.refusal)
+    return plugin
 
 
-class Held(WorkerPlugin):
+class Held(OfVersions):
     """Keeps a function in every worker, in those that come later too.
 
     Args:
@@ -57,11 +80,12 @@ class Held(WorkerPlugin):
     def __init__(
         self, work: Callable[[Any], Any], versions: Mapping[str, str], threads: int | None
     ) -> None:
-        self.work, self.versions, self.threads = work, versions, threads
+        super().__init__(versions)
+        self.work, self.threads = work, threads
 
     def setup(self, worker: Worker) -> None:
         """Refuse other versions; leave Ctrl-C to the first process."""
-        refuse_other_versions(worker, self.versions, versions())
+        self.compare(worker, versions())
         if self.threads is not None:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -70,8 +94,7 @@ def call(name: str, task: Any) -> Any:
     """Do one piece of work with the function of that name; BLAS has one thread, as in the process
     that asked, for the number of threads moves a sum's last digits.
     """
-    held = get_worker().plugins[name]
-    assert isinstance(held, Held)
+    held: Held = serving(name)
     if held.threads is not None:
         numba.set_num_threads(held.threads)
     with threadpool_limits(1, user_api="blas"):

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from distributed import Worker, WorkerPlugin, get_worker
+from distributed import Worker, get_worker
 from numpy.typing import NDArray
 
-from empirical.capture.cluster.held import refuse_other_versions
+from empirical.capture.cluster.held import OfVersions, serving
 from empirical.capture.identity import differing, versions
 from empirical.capture.measuring import Batch, Measuring, Packed
 from empirical.capture.source import Tapped
@@ -37,7 +37,7 @@ class Description:
     provenance: Mapping[str, Any]
 
 
-class Measurer(WorkerPlugin):
+class Measurer(OfVersions):
     """Loads the model when it is first asked, and measures batches, one at a time.
 
     Args:
@@ -50,11 +50,12 @@ class Measurer(WorkerPlugin):
     def __init__(
         self, load: Callable[[], LoadedModel], versions: Mapping[str, str], threads: int | None
     ) -> None:
-        self.load, self.versions, self.threads = load, versions, threads
+        super().__init__(versions)
+        self.load, self.threads = load, threads
 
     def setup(self, worker: Worker) -> None:
         """Refuse other versions, whose numbers may be others."""
-        refuse_other_versions(worker, self.versions, versions())
+        self.compare(worker, versions())
         if self.threads is not None:
             # Ctrl-C in a terminal reaches all its processes; the first one ends the others.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -105,7 +106,7 @@ class Measurer(WorkerPlugin):
 
 
 def _measurer(name: str) -> Measurer:
-    plugin = get_worker().plugins[name]
+    plugin = serving(name)
     assert isinstance(plugin, Measurer)
     return plugin
 

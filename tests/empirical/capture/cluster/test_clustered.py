@@ -3,6 +3,7 @@
 import sys
 from concurrent.futures import CancelledError
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -120,3 +121,15 @@ def test_a_client_that_is_none_and_a_model_in_memory_are_refused(
     held = {"documents": [[5, 6, 7, 8, 9, 10]], "length": 6, "client": "local:1", "out": tmp_path}
     with pytest.raises(gs.InputError, match="client: its workers load a model themselves"):
         gs.capture(loaded("llama").model, **held)
+
+
+def test_a_late_worker_of_another_version_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    from empirical.capture.cluster import held, worker
+
+    plugin = worker.Measurer(loaded, worker.versions() | {"torch": "1.0"}, threads=None)
+    with pytest.raises(InputError, match="worker here: has torch"):
+        plugin.setup(SimpleNamespace(address="here"))  # type: ignore[arg-type]
+    monkeypatch.setattr(held, "get_worker", lambda: SimpleNamespace(plugins={"name": plugin}))
+    with pytest.raises(InputError, match=r"worker here: has torch .*, this run has 1\.0"):
+        worker.describe("name")
