@@ -18,6 +18,7 @@ from zarr.errors import ZarrUserWarning
 
 from empirical.errors import InputError, StoreError
 from empirical.schema import with_f_scores
+from empirical.store import mapped
 from empirical.store.disk import reading, zarr_awaited
 from empirical.store.integrity import Which, check, looked_at
 from empirical.store.journal import as_settled
@@ -197,7 +198,7 @@ class StoredRun:
                     dataset = xr.open_zarr(where, group=group, chunks=None, **options)
                     if group in captured:
                         dataset = dataset.isel(document=slice(0, len(self._manifest["documents"])))
-                    return with_f_scores(dataset.load())
+                    return mapped.read(dataset, with_f_scores, self.path.parent)
         except (InputError, StoreError):
             raise
         except _OF_DAMAGE as error:

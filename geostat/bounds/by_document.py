@@ -8,17 +8,18 @@ Imports empirical, theory and xarray.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import xarray as xr
 
 from empirical.schema import with_f_scores
+from geostat.bounds.gaps import means_and_gaps, standard_error
 from geostat.bounds.head import FittedHead, fitted_head
 from geostat.datasets.progress import Progress, tracked
 from geostat.datasets.separability import ALL_BOUNDS, WITH_F, statistic_of
 from geostat.datasets.tokens import heads_of, layer_tokens
-from geostat.statistics.arrays import FloatArray
+from geostat.statistics.arrays import FloatArray, pieces
 from theory.evaluate.choices import Choices
 from theory.evaluate.envelopes import envelopes_by_edition
 from theory.head.gram import LagGram
@@ -143,15 +144,52 @@ def fitted_heads(
             yield layer, kv_head, heads, model
 
 
-def measured_curves(capture: xr.Dataset, grid: np.ndarray) -> xr.Dataset:
+def measured_curves(capture: xr.Dataset, grid: np.ndarray, **place: Any) -> xr.Dataset:
     """The four measured statistics on a grid of N, by document: dims (document, layer, head,
-    n_envelope), float64.
+    n_envelope), float64; at a `place` (indices by dim) only, if given.
     """
-    return (
-        with_f_scores(capture)[list(WITH_F)].sel(n=grid).rename(n="n_envelope").astype(np.float64)
-    )
+    held = capture[[name for name in WITH_F if name in capture]].isel(place).sel(n=grid)
+    return with_f_scores(held)[list(WITH_F)].rename(n="n_envelope").astype(np.float64)
+
+
+def means_and_errors(capture: xr.Dataset, grid: np.ndarray) -> tuple[xr.Dataset, xr.Dataset]:
+    """Means over documents of the measured curves on a grid of N, (layer, head, n_envelope), and
+    their standard errors.
+    """
+    documents, layers, heads = (capture.sizes[name] for name in ("document", "layer", "head"))
+    means, errors = [], []
+    for some in pieces(layers, documents * heads * len(grid)):
+        curves = measured_curves(capture, grid, layer=some)
+        means.append(curves.mean("document"))
+        errors.append(curves.map(standard_error))
+    return xr.concat(means, "layer"), xr.concat(errors, "layer")
 
 
 def curve_of_each_bound(curves: xr.Dataset) -> FloatArray:
     """The curve that each bound bounds: (bound, document, ...)."""
     return np.stack([curves[statistic_of(name)].values for name in ALL_BOUNDS])
+
+
+def measured_bounds(
+    measured_envelope: xr.Dataset,
+    capture: xr.Dataset,
+    editions: Sequence[Edition],
+    grid: np.ndarray,
+) -> FloatArray:
+    """Return what is kept of the measured Gram's bounds, as captured: their means over documents,
+    errors of the measured gaps, and NaN for those of drawn ones, (3, bound, edition, 1, layer,
+    head, n).
+    """
+    documents, layers, heads = (capture.sizes[name] for name in ("document", "layer", "head"))
+    dims = ("document", "layer", "head", "n_envelope")
+    parts = []
+    for some in pieces(layers, len(ALL_BOUNDS) * documents * heads * len(grid)):
+        measured = curve_of_each_bound(measured_curves(capture, grid, layer=some))
+        one = measured_envelope.isel(layer=some).reindex(n_envelope=grid)
+        each = [
+            np.stack([one[name].sel(edition=edition).transpose(*dims) for name in ALL_BOUNDS])
+            for edition in editions
+        ]
+        parts.append(np.stack([means_and_gaps(bounds, measured) for bounds in each], axis=2))
+    known = np.concatenate(parts, axis=-3)[:, :, :, None]
+    return np.concatenate([known, np.full_like(known[:1], np.nan)])

@@ -23,10 +23,12 @@ from geostat.bounds.by_document import (
     curve_of_each_bound,
     envelope_grid,
     fitted_heads,
+    means_and_errors,
+    measured_bounds,
     measured_curves,
 )
 from geostat.bounds.calibration import drawn_curves
-from geostat.bounds.gaps import gap_error, laid_over, means_and_gaps
+from geostat.bounds.gaps import gap_error, laid_over, means_and_gaps, standard_error
 from geostat.bounds.head import MEASURED, FittedHead, document_weights
 from geostat.datasets.overlap import overlapped
 from geostat.datasets.progress import Progress, part_of
@@ -139,29 +141,29 @@ def envelope_dataset(
             f"edition {unknown[0]!r}: expected one of {', '.join(EDITIONS)}. Name one of those."
         )
     grid = envelope_grid(capture["n"].values, points)
-    curves = measured_curves(capture, grid)
     bounds, drawn, moved, distance = _fitted_bounds(
-        capture, norms, similarity, curves, editions, grams, grid, progress
+        capture, norms, similarity, editions, grams, grid, progress
     )
     names = [*grams]
     if "measured_envelope" in tree:
-        own = _measured_bounds(tree["measured_envelope"].to_dataset(), curves, editions, grid)
+        own = measured_bounds(tree["measured_envelope"].to_dataset(), capture, editions, grid)
         bounds, names = np.concatenate([bounds, own], axis=3), [*grams, MEASURED]
     envelope = _bounds_dataset(capture, bounds, editions, names, grid)
     for name, one in (("projected", moved), ("projection_distance", distance)):
         envelope[name] = (VARIABLES[-1].dims, one)
+    documents = capture.sizes["document"]
+    means, errors = means_and_errors(capture, grid)
     for at, statistic in enumerate(WITH_F):
-        laid = laid_over(envelope, curves[statistic])
+        laid = laid_over(envelope, means[statistic], errors[statistic], documents)
         envelope = envelope.assign({f"{statistic}{part}": values for part, values in laid.items()})
-        envelope = envelope.assign(_against_drawn(envelope, drawn[at], statistic))
-    return _described(envelope, capture.sizes["document"])
+        envelope = envelope.assign(_against_drawn(envelope, drawn[:, at], statistic, documents))
+    return _described(envelope, documents)
 
 
 def _fitted_bounds(
     capture: xr.Dataset,
     norms: xr.Dataset,
     similarity: xr.Dataset,
-    curves: xr.Dataset,
     editions: Sequence[Edition],
     grams: Sequence[str],
     grid: np.ndarray,
@@ -171,23 +173,24 @@ def _fitted_bounds(
 
     Returns:
         Means of the bounds, and the errors of the gaps to them of measured and of drawn curves,
-        (PARTS, bound, edition, gram, layer, head, n); the drawn curves, (statistic, gram, document,
-        layer, head, n); whether and how far the Gram was moved, (gram, layer, kv_head).
+        (PARTS, bound, edition, gram, layer, head, n); means of the drawn curves and their errors,
+        (2, statistic, gram, layer, head, n); whether and how far the Gram was moved, (gram, layer,
+        kv_head).
     """
     layers, heads, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
     of_heads = (layers, heads, len(grid))
     bounds = np.full((len(PARTS), len(ALL_BOUNDS), len(editions), len(grams), *of_heads), np.nan)
-    drawn = np.full((len(WITH_F), len(grams), capture.sizes["document"], *of_heads), np.nan)
+    drawn = np.full((2, len(WITH_F), len(grams), *of_heads), np.nan)
     moved = np.zeros((len(grams), layers, kv_heads), dtype=bool)
     distance = np.zeros(moved.shape)
     for index, gram in enumerate(grams):
         share = part_of(progress, index / len(grams), (index + 1) / len(grams))
         each = fitted_heads(capture, norms, similarity, gram, share)
-        laid = overlapped(partial(_one_value_head, capture, curves, editions, grid), each)
+        laid = overlapped(partial(_one_value_head, capture, editions, grid), each)
         for layer, kv_head, group, model, curve, parts in laid:
             at = (index, layer, kv_head)
             moved[at], distance[at] = model.projected, model.distance
-            drawn[:, index, :, layer][:, :, group] = curve
+            drawn[:, :, index, layer, group] = curve
             for place, of_edition in enumerate(parts):
                 bounds[:, :, place, index, layer, group] = of_edition
     return bounds, drawn, moved, distance
@@ -195,17 +198,16 @@ def _fitted_bounds(
 
 def _one_value_head(
     capture: xr.Dataset,
-    curves: xr.Dataset,
     editions: Sequence[Edition],
     grid: np.ndarray,
     fitted: tuple[int, int, np.ndarray, FittedHead],
 ) -> tuple[int, int, np.ndarray, FittedHead, FloatArray, list[tuple[FloatArray, ...]]]:
-    """Return one of `fitted_heads`, its drawn curves, (statistic, document, head, n), and by
-    edition means of the bounds and errors of the gaps, PARTS of (bound, head, n).
+    """Return one of `fitted_heads`, means of its drawn curves and their errors, (2, statistic,
+    head, n), and by edition means of the bounds and errors of the gaps, PARTS of (bound, head, n).
     """
     layer, kv_head, group, model = fitted
     weights = document_weights(capture, layer, group)
-    measured = curve_of_each_bound(curves.isel(layer=layer, head=group))
+    measured = curve_of_each_bound(measured_curves(capture, grid, layer=layer, head=group))
     seed = layer * capture.sizes["kv_head"] + kv_head
     drawn = drawn_curves(capture, layer, weights, model, grid, seed)
     of_each_bound = np.repeat(drawn, len(SIDES), axis=0)
@@ -214,30 +216,9 @@ def _one_value_head(
         (*means_and_gaps(result, measured), gap_error(result, of_each_bound))
         for result in bounds_of_layer(capture, layer, *own, editions=editions)
     ]
-    return layer, kv_head, group, model, drawn, parts
-
-
-def _measured_bounds(
-    measured_envelope: xr.Dataset,
-    curves: xr.Dataset,
-    editions: Sequence[Edition],
-    grid: np.ndarray,
-) -> FloatArray:
-    """Return the bounds of the measured Gram as those of fitted ones, the axis of Grams of length
-    1.
-    """
-    own = measured_envelope.reindex(n_envelope=grid).transpose(
-        "document", *(dim for dim in DIMS if dim != "gram")
-    )
-    measured = curve_of_each_bound(curves)
-    each = [
-        means_and_gaps(
-            np.stack([own[name].sel(edition=edition).values for name in ALL_BOUNDS]), measured
-        )
-        for edition in editions
-    ]
-    known = np.stack(each, axis=2)[:, :, :, None]
-    return np.concatenate([known, np.full_like(known[:1], np.nan)])
+    curve = xr.DataArray(drawn, dims=("statistic", "document", "head", "n_envelope"))
+    both = np.stack([curve.mean("document").values, standard_error(curve).values])
+    return layer, kv_head, group, model, both, parts
 
 
 def _bounds_dataset(
@@ -268,17 +249,19 @@ def _bounds_dataset(
 
 
 def _against_drawn(
-    envelope: xr.Dataset, drawn: FloatArray, statistic: str
+    envelope: xr.Dataset, drawn: FloatArray, statistic: str, documents: int
 ) -> dict[str, xr.DataArray]:
-    """What `laid_over` tells of heads drawn from Model G, (fitted gram, document, layer, head, n);
-    where no Gram was fitted excess is NaN.
+    """What `laid_over` tells of heads drawn from Model G, means over documents and their errors,
+    (2, fitted gram, layer, head, n); where no Gram was fitted excess is NaN.
     """
     fitted = envelope["fitted_gram"].values
     bounds = envelope.sel(gram=fitted)
     gap_se = {f"{statistic}_{side}_gap_se": bounds[f"{statistic}_{side}{DRAWN}"] for side in SIDES}
-    dims = ("gram", "document", "layer", "head", "n_envelope")
-    curve = xr.DataArray(drawn, dims=dims, coords={"gram": fitted}, name=statistic)
-    laid = laid_over(bounds.assign(gap_se), curve)
+    dims = ("gram", "layer", "head", "n_envelope")
+    mean, error = (
+        xr.DataArray(one, dims=dims, coords={"gram": fitted}, name=statistic) for one in drawn
+    )
+    laid = laid_over(bounds.assign(gap_se), mean, error, documents)
     every = envelope["gram"].values
     return {
         f"{statistic}_drawn_excess": laid["_excess"].reindex(gram=every),

@@ -100,13 +100,14 @@ def clearly_outside(envelope: xr.Dataset, statistic: str, documents: int) -> xr.
     return outside
 
 
-def laid_over(envelope: xr.Dataset, curve: xr.DataArray) -> dict[str, xr.DataArray]:
+def laid_over(
+    envelope: xr.Dataset, mean: xr.DataArray, error: xr.DataArray, documents: int
+) -> dict[str, xr.DataArray]:
     """A statistic's mean over documents, its error, how far it lies outside its bounds, and
-    whether clearly, by the ends of their names.
+    whether clearly, by the ends of their names. `mean` has the statistic's name.
     """
-    statistic, documents = str(curve.name), curve.sizes["document"]
+    statistic = str(mean.name)
     lower, upper = (envelope[f"{statistic}_{side}"] for side in ("lower", "upper"))
-    mean, error = curve.mean("document"), standard_error(curve)
     known = lower.notnull() & upper.notnull() & mean.notnull()
     excess = xr.DataArray(np.maximum(lower - mean, mean - upper)).clip(min=0).where(known)
     beside = envelope.assign({statistic: mean, f"{statistic}_se": error})

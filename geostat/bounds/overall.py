@@ -26,6 +26,7 @@ from geostat.datasets.separability import (
     statistic_attributes,
 )
 from geostat.datasets.variable import Variable, labelled
+from geostat.statistics.arrays import pieces
 
 CELLS: Final = {"over": "(head, N) cells with 1 < N < T, both bounds known"}
 SIZES: Final = {"over": "sizes 1 < N < T"}
@@ -148,7 +149,12 @@ def mean_and_error(values: xr.DataArray, over: Sequence[str]) -> tuple[xr.DataAr
         Mean and its standard error over documents, dims those left; the error is NaN with one
         document.
     """
-    each = values.astype(np.float64).mean(over)
+    documents = values.sizes["document"]
+    parts = [
+        values.isel(document=some).astype(np.float64).mean(over)
+        for some in pieces(documents, values.size // max(documents, 1))
+    ]
+    each = xr.concat(parts, "document") if len(parts) > 1 else parts[0]
     return each.mean("document"), standard_error(each)
 
 

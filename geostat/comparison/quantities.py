@@ -22,7 +22,7 @@ from geostat.datasets.progress import Progress
 from geostat.datasets.queries import over_queries
 from geostat.datasets.separability import LETTERS, STATISTICS
 from geostat.datasets.tokens import most_tokens
-from geostat.experiments.moments import Moments, Table, shares_of
+from geostat.experiments.moments import Table, correlations
 from geostat.experiments.sink import fisher, without_noise
 from geostat.fits.norms.fit import fit_norms
 from geostat.fits.similarity.fit import fit_similarity
@@ -216,20 +216,17 @@ def _correlations(capture: xr.Dataset) -> dict[str, Scalar]:
     CORRELATION_SIZES, and the largest over N; none where too few heads have both.
     """
     table = Table.of(capture)
-    moments = Moments.of(table.similarity, table.recall) if table.heads else None
-    if moments is None:
-        return {}
     documents, n = table.similarity.shape[0], capture["n"].values
-    whole, without = shares_of(documents)
+    found = correlations(table)
+    if found is None:
+        return {}
     inside = (n > 1) & (n < most_tokens(capture))
     scalar = partial(Scalar, heads=table.heads, correlation=True)
     out = {}
-    for kind in KINDS:
-        apart = kind == "unattenuated"
-        curve, others = (moments.correlation(shares, apart=apart)[0] for shares in (whole, without))
-        curve = curve[0] if documents > 1 or not apart else np.full(n.size, np.nan)
+    for kind, rows in zip(KINDS, found, strict=True):
+        curve, others = rows[0], rows[1:]
         others = others if documents > 1 else np.full((1, n.size), np.nan)
-        if apart:
+        if kind == "unattenuated":
             curve = np.where(without_noise(curve, others), curve, np.nan)
         for at in np.flatnonzero(np.isin(n, CORRELATION_SIZES) & inside):
             out[f"{kind}_at_{n[at]}"] = scalar(estimate=float(curve[at]), without=others[:, at])

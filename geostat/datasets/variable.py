@@ -152,6 +152,19 @@ def stack_layers(
     }
 
 
+def side_by_side(
+    records: Iterable[Variable], parts: Sequence[Mapping[str, Value]], dim: str
+) -> dict[str, Value]:
+    """Return numbers of one layer found for some heads at a time as those of all its heads, along
+    `dim` of their records.
+    """
+    out = {}
+    for one in records:
+        axis = [own for own in one.dims if own != "layer"].index(dim)
+        out[one.name] = join([part[one.name] for part in parts], partial(np.concatenate, axis=axis))
+    return out
+
+
 def described(
     dims: tuple[str, ...],
     values: NDArray[Any],

@@ -8,7 +8,7 @@ within a document, and documents are the sample. Imports numpy, scipy.special an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from scipy.special import stdtrit
 from geostat.datasets.separability import LETTERS, STATISTICS
 from geostat.datasets.tokens import require
 from geostat.datasets.variable import Value, Variable, join, variables
-from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray, pieces
 from geostat.statistics.jackknife import LEVEL, document_mean
 from geostat.statistics.losses import mean_over_documents
 from geostat.statistics.multiple_testing import FALSE_DISCOVERIES, adjusted
@@ -75,17 +75,14 @@ def compare_with_nulls(capture: xr.Dataset, null: xr.Dataset | None) -> xr.Datas
     """
     require(capture, {name: DIMS for name in STATISTICS})
     documents, tokens = capture.sizes["document"], capture["tokens"].values
-    n = capture["n"].values
+    n, shape = capture["n"].values, tuple(capture.sizes[dim] for dim in DIMS)
     names = [*([] if null is None else [str(name) for name in null["null"].values]), FLOOR]
     between = n[None, :] < tokens[:, None]
     inside: BoolArray = np.asarray(between & (n > 1))[:, None, :]
     numbers: dict[str, Any] = {}
     for statistic in STATISTICS:
-        measured = capture[statistic].values.astype(np.float64)
         rows = [
-            _compared(
-                measured - _null(statistic, name, measured, null, n / tokens[:, None]), inside
-            )
+            _compared(partial(_difference, capture, null, statistic, name), inside, shape)
             for name in names
         ]
         numbers |= {
@@ -109,28 +106,35 @@ def compare_with_nulls(capture: xr.Dataset, null: xr.Dataset | None) -> xr.Datas
     return data
 
 
-def _null(
-    statistic: str, name: str, measured: FloatArray, null: xr.Dataset | None, floor: FloatArray
+def _difference(
+    capture: xr.Dataset, null: xr.Dataset | None, statistic: str, name: str, **part: slice
 ) -> FloatArray:
-    """What a null gives in place of the measured curves, same shape (document, layer, head, n)."""
-    if name == FLOOR:
-        whole = (
-            np.where(floor <= 1, floor, np.nan)[None, :, None, :]
-            if statistic == "precision"
-            else np.nan
-        )
-        return np.broadcast_to(whole, measured.shape)
-    assert null is not None
-    return null[statistic].sel(null=name).transpose(*DIMS).values.astype(np.float64)
-
-
-def _compared(difference: FloatArray, inside: BoolArray) -> Mapping[str, Value]:
-    """Everything about measured minus null, (document, layer, head, n), of which `inside`
-    (layer, 1, n) is no matter of definition.
+    """Measured curves less those of a null, (document, layer, head, n), of a part of the documents
+    or layers.
     """
-    documents, sizes = difference.shape[0], difference.shape[-1]
-    flat = difference.reshape(documents, -1, sizes)
-    each = mean_over_documents(flat.swapaxes(0, 1))
+    data = capture.isel(part)
+    measured = data[statistic].values.astype(np.float64)
+    if name != FLOOR:
+        assert null is not None
+        return measured - null[statistic].isel(part).sel(null=name).transpose(*DIMS).values
+    if statistic != "precision":
+        return np.full(measured.shape, np.nan)
+    floor = data["n"].values / data["tokens"].values[:, None]
+    return np.asarray(measured - np.where(floor <= 1, floor, np.nan)[None, :, None, :])
+
+
+def _compared(
+    difference: Callable[..., FloatArray], inside: BoolArray, shape: tuple[int, ...]
+) -> Mapping[str, Value]:
+    """Everything about measured minus null, (document, layer, head, n), of which `inside`
+    (layer, 1, n) is no matter of definition; `difference` gives a part of it.
+    """
+    documents, layers, heads, sizes = shape
+    flat = (
+        difference(document=some).reshape(-1, layers * heads, sizes)
+        for some in pieces(documents, layers * heads * sizes)
+    )
+    each = np.concatenate([mean_over_documents(some.swapaxes(0, 1)) for some in flat])
     gain, total = document_mean(each), np.isfinite(each).sum(axis=0)
     tested = inside.any(axis=(0, 1)) & np.isfinite(gain.se)
     p = np.where(tested, two_sided(gain.value, gain.se, total - 1), np.nan)
@@ -138,25 +142,39 @@ def _compared(difference: FloatArray, inside: BoolArray) -> Mapping[str, Value]:
     half = np.where(
         tested, stdtrit(np.maximum(total - 1, 1), 1 - (1 - LEVEL) / (2 * family)) * gain.se, np.nan
     )
-    heads = np.where(np.broadcast_to(inside, difference.shape[1:]), difference, np.nan).reshape(
-        flat.shape
-    )
     bands = {"gain_band_lower": gain.value - half, "gain_band_upper": gain.value + half}
-    return {"gain": gain, "p": p, "p_holm": adjusted(p, "holm"), **bands, **_by_head(heads)}
+    of_heads = [
+        _tested(
+            np.where(inside[some], difference(layer=some), np.nan).reshape(documents, -1, sizes)
+        )
+        for some in pieces(layers, documents * heads * sizes)
+    ]
+    mean, chance = (np.concatenate(parts) for parts in zip(*of_heads, strict=True))
+    counts = _by_head(mean, chance)
+    return {"gain": gain, "p": p, "p_holm": adjusted(p, "holm"), **bands, **counts}
 
 
-def _by_head(difference: FloatArray) -> dict[str, FloatArray]:
-    """Count the heads above and below the null at each N, (document, head, n); more and less are
-    NaN with too few documents to tell.
+def _tested(difference: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the mean difference of each head, (document, head, n) → (head, n), NaN where a
+    document's is, and its p-value, NaN with too few documents to tell.
     """
-    tested = np.isfinite(difference).all(axis=0)
-    heads = tested.sum(axis=0).astype(np.float64)
-    known = np.where(tested, difference, 0.0)
-    mean = np.where(tested, known.mean(axis=0), np.nan)
+    known = np.isfinite(difference).all(axis=0)
+    filled = np.where(known, difference, 0.0)
+    unknown = np.full(known.shape, np.nan)
+    enough = len(difference) >= LEAST_DOCUMENTS and known.any()
+    p = np.where(known, sign_flip(filled), np.nan) if enough else unknown
+    return np.where(known, filled.mean(axis=0), np.nan), p
+
+
+def _by_head(mean: FloatArray, p: FloatArray) -> dict[str, FloatArray]:
+    """Count the heads above and below the null at each N, of mean differences and their p-values,
+    (head, n); more and less are NaN with too few documents to tell.
+    """
+    heads = np.isfinite(mean).sum(axis=0).astype(np.float64)
     above = {"heads": heads, "above": np.where(heads > 0, (mean > 0).sum(axis=0), np.nan)}
-    if difference.shape[0] < LEAST_DOCUMENTS or not heads.any():
+    if not np.isfinite(p).any():
         return above | dict.fromkeys(("more", "less"), np.full(heads.shape, np.nan))
-    apart = adjusted(np.where(tested, sign_flip(known), np.nan), "fdr_bh") <= FALSE_DISCOVERIES
+    apart = adjusted(p, "fdr_bh") <= FALSE_DISCOVERIES
     signs = {"more": mean > 0, "less": mean < 0}
     return above | {
         name: np.where(heads > 0, (apart & side).sum(axis=0), np.nan)

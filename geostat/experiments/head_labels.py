@@ -8,7 +8,9 @@ is everywhere that of the whole run, (criterion, layer, head). Imports numpy and
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -26,11 +28,8 @@ from geostat.experiments.head_regime_rules import (
     Thresholds,
     labels,
 )
-from geostat.statistics.arrays import FloatArray, ratio
-from geostat.statistics.jackknife import jackknife
-
-AT_ONCE: Final = 4_000_000
-"""Entries of a resampled curve held in memory."""
+from geostat.statistics.arrays import FloatArray, pieces, ratio
+from geostat.statistics.jackknife import jackknife, leave_one_out_mean
 
 NORMS: Final = (
     "representative_norm",
@@ -65,7 +64,8 @@ class HeadCurves:
         """Read a /capture dataset. The rest's sum comes from ‖s∖0‖² + ‖s∖L‖² − ‖s‖² + 2⟨α₀v₀,
         α_Lv_L⟩ at N = T: NaN where the run holds no N = T.
         """
-        values = {name: capture[name].values.astype(np.float64) for name in NEEDS}
+        names = set(NEEDS) - set(STATISTICS)
+        values = {name: capture[name].values.astype(np.float64) for name in names}
         group, n, tokens = (
             value_heads(capture),
             capture["n"].values,
@@ -98,16 +98,22 @@ class HeadCurves:
         """Label every head from means over documents weighted by `shares` (replicate, document):
         (criterion, replicate, layer, head).
         """
-        step = max(1, AT_ONCE // max(self.sink[0].size, 1))
-        out = []
-        for first in range(0, len(shares), step):
-            some = shares[first : first + step]
-            sizes = {name: weighted(values, some) for name, values in self.sizes.items()}
-            features = Features.of(
-                weighted(self.sink, some), weighted(self.last, some), self.n, self.tokens, at
-            )
-            out.append(labels(sizes, features, at))
+        out = [
+            self._label(partial(weighted, shares=shares[some]), at)
+            for some in pieces(len(shares), self.sink[0].size)
+        ]
         return np.concatenate(out, axis=1)
+
+    def label_without_each(self) -> np.ndarray:
+        """Label every head from means over all documents but one: (criterion, document, layer,
+        head).
+        """
+        return self._label(leave_one_out_mean, THRESHOLDS)
+
+    def _label(self, mean: Callable[[FloatArray], FloatArray], at: Thresholds) -> np.ndarray:
+        sizes = {name: mean(values) for name, values in self.sizes.items()}
+        features = Features.of(mean(self.sink), mean(self.last), self.n, self.tokens, at)
+        return labels(sizes, features, at)
 
 
 def weighted(values: FloatArray, shares: FloatArray) -> FloatArray:
@@ -124,28 +130,27 @@ def weighted(values: FloatArray, shares: FloatArray) -> FloatArray:
     return ratio(total, weight).reshape(len(shares), *values.shape[1:])
 
 
-def stability(seen: HeadCurves, label: np.ndarray, resamples: int, seed: int) -> dict[str, Any]:
+def stability(
+    seen: HeadCurves, label: np.ndarray, without: np.ndarray, resamples: int, seed: int
+) -> dict[str, Any]:
     """Return the share of replicates that give a head the same label; NaN with one document, and
-    where there is no label.
+    where there is no label. `without` are the labels without each document.
     """
     count = len(seen.sink)
-    draws = {
-        "left_out": 1.0 - np.eye(count),
-        "resampled": (
-            np.random.default_rng(seed)
-            .multinomial(count, np.full(count, 1 / count), size=resamples)
-            .astype(np.float64)
-        ),
-    }
-    out = {}
-    for name, shares in draws.items():
-        same = (
-            (seen.label(shares) == label[:, None]).mean(axis=1)
-            if count > 1 and len(shares)
-            else np.nan
+    random = np.random.default_rng(seed)
+    draws = random.multinomial(count, np.full(count, 1 / count), size=resamples)
+    others = {"left_out": without}
+    if resamples:
+        others["resampled"] = seen.label(draws.astype(np.float64))
+    unknown = np.full(label.shape, np.nan)
+    return {
+        f"stability_{name}": np.where(
+            label == UNKNOWN, np.nan, (others[name] == label[:, None]).mean(axis=1)
         )
-        out[f"stability_{name}"] = np.where(label == UNKNOWN, np.nan, same)
-    return out
+        if count > 1 and name in others
+        else unknown
+        for name in ("left_out", "resampled")
+    }
 
 
 def sweep(seen: HeadCurves, label: np.ndarray, whole: FloatArray) -> dict[str, Any]:
@@ -188,17 +193,16 @@ def kappa(first: np.ndarray, second: np.ndarray) -> FloatArray:
     )
 
 
-def agreement(seen: HeadCurves, label: np.ndarray) -> dict[str, Any]:
-    """Return how many heads sizes and alignment both tell, how many alike, and κ with its error."""
+def agreement(label: np.ndarray, without: np.ndarray) -> dict[str, Any]:
+    """Return how many heads sizes and alignment both tell, how many alike, and κ with its error.
+    `without` are the labels without each document.
+    """
     size, alignment = (
         label[list(CRITERIA).index(name)].reshape(-1) for name in ("size", "alignment")
     )
     both = (size > 0) & (alignment > 0)
-    other = (
-        seen.label(1.0 - np.eye(len(seen.sink)))[:2].reshape(2, len(seen.sink), -1)
-        if len(seen.sink) > 1
-        else np.zeros((2, 1, 1))
-    )
+    documents = without.shape[1]
+    other = without[:2].reshape(2, documents, -1) if documents > 1 else np.zeros((2, 1, 1))
     beyond_chance = jackknife(np.asarray(kappa(size, alignment)), kappa(other[0], other[1]))
     return {
         "told": np.asarray(both.sum()),

@@ -16,7 +16,7 @@ import xarray as xr
 
 from geostat.datasets.separability import STATISTICS
 from geostat.datasets.tokens import require
-from geostat.datasets.variable import Variable, variables
+from geostat.datasets.variable import Variable, join, variables
 from geostat.experiments.head_labels import NEEDS, HeadCurves, agreement, stability, sweep, weighted
 from geostat.experiments.head_regime_rules import (
     CRITERIA,
@@ -27,7 +27,7 @@ from geostat.experiments.head_regime_rules import (
     Features,
     slack,
 )
-from geostat.statistics.arrays import FloatArray, ratio
+from geostat.statistics.arrays import FloatArray, pieces, ratio
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
 
 RESAMPLES: Final = 1000
@@ -127,36 +127,67 @@ def classify_heads(
         both criteria) whose alignment conditions hold by the median.
     """
     require(capture, NEEDS)
-    seen = HeadCurves.of(capture)
-    whole = np.full((1, len(seen.sink)), 1.0)
-    label = seen.label(whole)[:, 0]
+    documents, layers = capture.sizes["document"], range(capture.sizes["layer"])
+    parts = [_of_layer(capture.isel(layer=[layer]), resamples, seed) for layer in layers]
+    label, without, clear = (
+        np.concatenate([part[name] for part in parts], axis=-2)
+        for name in ("label", "without", "clear")
+    )
     of_regime = np.stack([label == code for code in range(len(REGIMES))], axis=1)
     numbers: dict[str, Any] = {
-        f"contribution_{name}": _mean(values) for name, values in seen.sizes.items()
+        f"contribution_{name}": join([part[name] for part in parts], np.concatenate)
+        for name in SIZES
+    }
+    numbers |= {
+        name: np.concatenate([part[name] for part in parts], axis=-2)
+        for name in ("stability_left_out", "stability_resampled", "stability_sweep")
     }
     numbers |= {
         "label": label,
+        "sweep_heads": sum(part["sweep_heads"] for part in parts),
         "count": of_regime.sum(axis=-1),
         "heads": of_regime.sum(axis=(-1, -2)),
     }
-    numbers |= (
-        stability(seen, label, resamples, seed) | sweep(seen, label, whole) | agreement(seen, label)
-    )
-    numbers |= _curves(capture, of_regime) | _typical(seen, label, whole)
+    numbers |= agreement(label, without) | _curves(capture, of_regime) | _typical(clear, label)
     coords: dict[str, Any] = {name: capture[name].variable for name in ("layer", "head", "n")}
     names = {"criterion": CRITERIA, "regime": REGIMES, "sweep": SWEEP}
     coords |= {dim: np.array(list(labels), dtype=object) for dim, labels in names.items()}
     data = xr.Dataset(variables(VARIABLES, numbers), coords=coords)
     data.attrs = {
         "long_name": "regimes of heads",
-        "documents": len(seen.sink),
-        "resamples": resamples if len(seen.sink) > 1 else 0,
+        "documents": documents,
+        "resamples": resamples if documents > 1 else 0,
         "seed": seed,
         "thresholds": asdict(THRESHOLDS),
         "criteria": list(CRITERIA.values()),
-        "notes": _notes(seen, label),
+        "notes": _notes(parts, label, documents),
     }
     return data
+
+
+def _of_layer(capture: xr.Dataset, resamples: int, seed: int) -> dict[str, Any]:
+    """Return the labels of the heads of one layer, of all documents and without each, their
+    stability and contributions, how clear each regime's conditions are, and what is known.
+    """
+    seen = HeadCurves.of(capture)
+    whole = np.full((1, len(seen.sink)), 1.0)
+    label, without = seen.label(whole)[:, 0], seen.label_without_each()
+    features = Features.of(
+        weighted(seen.sink, whole)[0], weighted(seen.last, whole)[0], seen.n, seen.tokens
+    )
+    known = {
+        f"{name}_known": np.isfinite(seen.sizes[name]).any(axis=0) for name in ("sink", "rest")
+    }
+    return {
+        "label": label,
+        "without": without,
+        "clear": slack(features),
+        "curve_known": np.isfinite(seen.sink).any(axis=(0, -1)),
+        **{name: _mean(values) for name, values in seen.sizes.items()},
+        **stability(seen, label, without, resamples, seed),
+        **sweep(seen, label, whole),
+        **known,
+    }
 
 
 def _mean(values: FloatArray) -> Estimate:
@@ -174,23 +205,20 @@ def _curves(capture: xr.Dataset, of_regime: np.ndarray) -> dict[str, Any]:
     """
     out = {}
     member = of_regime.reshape(-1, of_regime[0, 0].size).astype(np.float64)
+    shape = (*of_regime.shape[:2], capture.sizes["n"])
     for name in STATISTICS:
-        values = capture[name].values.astype(np.float64)
-        documents, sizes = values.shape[0], values.shape[-1]
-        flat = values.reshape(documents, -1, sizes)
-        known = np.isfinite(flat)
-        number = np.einsum("gh,khn->kgn", member, known, optimize=True)
-        total = np.einsum("gh,khn->kgn", member, np.where(known, flat, 0.0), optimize=True)
-        out[name] = _mean(ratio(total, number).reshape(documents, *of_regime.shape[:2], sizes))
+        values, each = capture[name].values, []
+        for documents in pieces(len(values), values[0].size):
+            flat = values[documents].astype(np.float64).reshape(-1, member.shape[1], shape[-1])
+            known = np.isfinite(flat)
+            number = np.einsum("gh,khn->kgn", member, known, optimize=True)
+            total = np.einsum("gh,khn->kgn", member, np.where(known, flat, 0.0), optimize=True)
+            each.append(ratio(total, number))
+        out[name] = _mean(np.concatenate(each).reshape(-1, *shape))
     return out
 
 
-def _typical(seen: HeadCurves, label: np.ndarray, whole: FloatArray) -> dict[str, Any]:
-    clear = slack(
-        Features.of(
-            weighted(seen.sink, whole)[0], weighted(seen.last, whole)[0], seen.n, seen.tokens
-        )
-    )
+def _typical(clear: FloatArray, label: np.ndarray) -> dict[str, Any]:
     both = label[list(CRITERIA).index("both")]
     result = np.full((2, len(REGIMES)), -1)
     for code in range(1, len(REGIMES)):
@@ -203,11 +231,14 @@ def _typical(seen: HeadCurves, label: np.ndarray, whole: FloatArray) -> dict[str
     return {"typical_layer": result[0], "typical_head": result[1]}
 
 
-def _notes(seen: HeadCurves, label: np.ndarray) -> list[str]:
+def _notes(parts: list[dict[str, Any]], label: np.ndarray, documents: int) -> list[str]:
     """What is not determined, and why."""
-    sink, rest = (np.isfinite(seen.sizes[name]).any(axis=0) for name in ("sink", "rest"))
+    sink, rest, curve = (
+        np.concatenate([part[f"{name}_known"] for part in parts])
+        for name in ("sink", "rest", "curve")
+    )
     blind, hidden = int((~sink).sum()), int((sink & ~rest).sum())
-    short = int(((label[1] == UNKNOWN) & np.isfinite(seen.sink).any(axis=(0, -1))).sum())
+    short = int(((label[1] == UNKNOWN) & curve).sum())
     notes = {
         f"{blind} of {label[0].size} heads do not see the sink or have no norms: the regimes are"
         " not defined for them.": blind,
@@ -215,6 +246,6 @@ def _notes(seen: HeadCurves, label: np.ndarray) -> list[str]:
         " an n that holds T.": hidden,
         f"{short} heads have no alignment curve from small to large N. Capture with more"
         " sizes.": short,
-        "One document: no intervals, and nothing on the stability of labels.": len(seen.sink) < 2,
+        "One document: no intervals, and nothing on the stability of labels.": documents < 2,
     }
     return [note for note, applies in notes.items() if applies]

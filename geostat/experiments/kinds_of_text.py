@@ -98,10 +98,12 @@ VARIABLES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class OneWay:
-    """One-way analysis of variance of K documents, from the products of what they hold."""
+    """One-way analysis of variance of K documents, of what each holds of several heads."""
 
-    products: FloatArray
-    """(document, document): products of what documents give, averaged over heads."""
+    rows: FloatArray
+    """(document, column): what documents give, less its mean; squares add up to their mean over
+    heads.
+    """
     kinds: NDArray[np.int64]
     """(document,): number of the kind."""
 
@@ -111,14 +113,20 @@ class OneWay:
         """
         member = np.equal.outer(np.unique(self.kinds), self.kinds).astype(np.float64)
         size, documents = member.sum(axis=1), len(self.kinds)
-        total, level = self.products.trace(), self.products.sum() / documents
-        kinds = float((np.einsum("gi,ij,gj->g", member, self.products, member) / size).sum())
+        total, level = self._total(), self._level()
+        kinds = float((((member @ self.rows) ** 2).sum(axis=1) / size).sum())
         free, left = len(size) - 1, documents - len(size)
         return (
             (kinds - level) / free if free else np.nan,
             (total - kinds) / left if left else np.nan,
             (documents - (size**2).sum() / documents) / free if free else np.nan,
         )
+
+    def _total(self) -> float:
+        return float((self.rows**2).sum())
+
+    def _level(self) -> float:
+        return float((self.rows.sum(axis=0) ** 2).sum() / len(self.rows))
 
     def log_ratio(self) -> float:
         """Return log F of the mean squares between and within kinds; NaN where these do not
@@ -130,7 +138,7 @@ class OneWay:
     def without(self, kind: int) -> OneWay:
         """Return the same without one kind."""
         left = self.kinds != kind
-        return OneWay(self.products[np.ix_(left, left)], self.kinds[left])
+        return OneWay(self.rows[left], self.kinds[left])
 
     def share(self) -> Estimate:
         """Return σ_b²/(σ_b² + σ_w²) = (F − 1)/(F − 1 + n₀), cut at 0, with the jackknife of log F
@@ -156,7 +164,7 @@ class OneWay:
         random = np.random.default_rng(SEED)
         own = self.squares()[0]
         dealt = (
-            OneWay(self.products, random.permutation(self.kinds)).squares()[0]
+            OneWay(self.rows, random.permutation(self.kinds)).squares()[0]
             for _ in range(PERMUTATIONS)
         )
         beyond = sum(value >= own * (1 - 1e-9) for value in dealt)
@@ -168,19 +176,23 @@ class OneWay:
         """
         between, within, size = self.squares()
         documents = len(self.kinds)
-        total = (self.products.trace() - self.products.sum() / documents) / (documents - 1)
+        total = (self._total() - self._level()) / (documents - 1)
         counts = np.unique(self.kinds, return_counts=True)[1]
         more = max((between - within) / size, 0.0) * (counts**2).sum() / documents
         return float(np.sqrt(within / total)), float(np.sqrt((within + more) / total))
 
 
-def products(given: FloatArray) -> tuple[FloatArray, int]:
-    """Return the products of documents, (document, document), of what they give, (head, document),
-    less each head's mean, averaged over the heads that are known in all; and how many these are.
+def rows_of(given: FloatArray) -> tuple[FloatArray, int]:
+    """Return what documents give, (head, document), less each head's mean, as the rows of a
+    `OneWay`, and the number of heads: those that are known in all documents.
+
+    Of more heads than documents only the triangle is kept that has the same products of rows.
     """
     known = given[np.isfinite(given).all(axis=1)]
-    away = known - known.mean(axis=1, keepdims=True)
-    return away.T @ away / max(len(known), 1), len(known)
+    away = (known - known.mean(axis=1, keepdims=True)) / np.sqrt(max(len(known), 1))
+    if len(away) > away.shape[1]:
+        away = np.asarray(np.linalg.qr(away, mode="r"))
+    return away.T, len(known)
 
 
 def kinds_of(tree: xr.DataTree) -> list[str]:
@@ -217,10 +229,10 @@ def between_kinds(tree: xr.DataTree, kinds: Sequence[str]) -> xr.Dataset:
         given = contributions(fits, variable)
         if asked.relative and len(given):
             given = ratio(given, fits[variable].values.reshape(-1, 1))
-        mean, heads = products(given)
-        if not mean.any() or len(mean) != len(number) or not 1 < len(names) < len(number):
+        rows, heads = rows_of(given)
+        if not rows.any() or len(rows) != len(number) or not 1 < len(names) < len(number):
             continue
-        table = OneWay(mean, number)
+        table = OneWay(rows, number)
         strata, sample = table.errors()
         found[name] = {
             "between_share": table.share(),
@@ -232,7 +244,7 @@ def between_kinds(tree: xr.DataTree, kinds: Sequence[str]) -> xr.Dataset:
         }
     if not found:
         return xr.Dataset()
-    rows = list(found.values())
-    stacked = {name: join([row[name] for row in rows], np.stack) for name in rows[0]}
+    each = list(found.values())
+    stacked = {name: join([one[name] for one in each], np.stack) for name in each[0]}
     coords = {"quantity": ("quantity", np.array(list(found), dtype=object))}
     return xr.Dataset(variables(VARIABLES, stacked), coords=coords)

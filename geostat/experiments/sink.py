@@ -20,7 +20,14 @@ import xarray as xr
 from geostat.datasets.separability import SIDES
 from geostat.datasets.tokens import most_tokens
 from geostat.datasets.variable import Variable, join, variables
-from geostat.experiments.moments import LEAST_HEADS, Moments, Table, shares_of
+from geostat.experiments.moments import (
+    LEAST_HEADS,
+    Deviations,
+    Table,
+    correlation,
+    correlations,
+    means_without,
+)
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import Estimate, jackknife
 from geostat.statistics.ranks import ranks
@@ -108,23 +115,32 @@ def coefficients(
 
     Correlations have a jackknife-t interval on Fisher's z, the slope on its own scale.
     """
-    documents, pooled = table.similarity.shape[0], table.by_value_head()
-    whole, without = shares_of(documents)
-    size = resamples if documents > 1 else 0
-    draws = np.random.default_rng(seed).multinomial(documents, whole[0], size=size) / documents
-    x, y = table.similarity, table.recall
-    moments = {
-        "pearson": Moments.of(x, y),
-        "value_heads": Moments.of(pooled.similarity, pooled.recall),
-        "given_weight": Moments.of(x, y, table.weight),
-        "given_weight_and_layer": Moments.of(x, y, table.weight, table.layer),
+    documents = table.similarity.shape[0]
+    random, size = np.random.default_rng(seed), resamples if documents > 1 else 0
+    draws = random.multinomial(documents, np.full(documents, 1 / documents), size=size) / documents
+    parts = [_of_sizes(part, draws) for part in table.by_sizes()]
+    return {
+        measure: {name: join([part[measure][name] for part in parts], np.hstack) for name in found}
+        for measure, found in parts[0].items()
     }
-    out = {"spearman": _ranked(table, np.concatenate([whole, without]), draws)}
-    for name, moment in moments.items():
-        if moment is None:
-            out[name] = _estimates({}, y.shape[-1])
-            continue
-        out[name] = _estimates(_parts(moment, documents), y.shape[-1], moment.correlation(draws)[0])
+
+
+def _of_sizes(table: Table, draws: FloatArray) -> dict[str, dict[str, Any]]:
+    """Return `coefficients` at some of the sizes; `draws` are shares, (resample, document)."""
+    x, y, pooled = table.similarity, table.recall, table.by_value_head()
+    deviations = {
+        "pearson": Deviations.of(x, y),
+        "value_heads": Deviations.of(pooled.similarity, pooled.recall),
+        "given_weight": Deviations.of(x, y, table.weight),
+        "given_weight_and_layer": Deviations.of(x, y, table.weight, table.layer),
+    }
+    out = {"spearman": _ranked(table, draws)}
+    for name, one in deviations.items():
+        out[name] = (
+            _estimates({}, y.shape[-1])
+            if one is None
+            else _estimates(_parts(one), y.shape[-1], correlation(one.resampled(draws))[0])
+        )
     return out
 
 
@@ -132,25 +148,21 @@ def of_precision(capture: xr.Dataset) -> dict[str, Estimate]:
     """Return Pearson's correlation over heads of Precision with ρ₀, as measured and free of noise,
     each of shape (n), by the names of OF_PRECISION.
     """
-    table, documents = Table.of(capture, "precision"), capture.sizes["document"]
-    moment = Moments.of(table.similarity, table.recall) if table.heads else None
-    parts = {} if moment is None else _parts(moment, documents)
-    found = _estimates(parts, capture.sizes["n"])
-    return {f"precision_{name}": found[name] for name in ("correlation", "unattenuated")}
+    found = correlations(Table.of(capture, "precision"))
+    names = ("correlation", "unattenuated")
+    parts = {} if found is None else dict(zip(names, found, strict=True))
+    estimates = _estimates(parts, capture.sizes["n"])
+    return {f"precision_{name}": estimates[name] for name in names}
 
 
-def _parts(moment: Moments, documents: int) -> dict[str, FloatArray]:
+def _parts(deviations: Deviations) -> dict[str, FloatArray]:
     """Each coefficient of all documents, then without each."""
-    replicates = shares_of(documents)
-    apart, slope = (
-        np.concatenate(pair)
-        for pair in zip(*(moment.correlation(w, apart=True) for w in replicates), strict=True)
-    )
-    plain = np.concatenate([moment.correlation(w)[0] for w in replicates])
-    return {"correlation": plain, "unattenuated": apart, "slope": slope}
+    measured, of_others = deviations.all_and_without()
+    apart, slope = correlation(of_others)
+    return {"correlation": correlation(measured)[0], "unattenuated": apart, "slope": slope}
 
 
-def _ranked(table: Table, replicates: FloatArray, draws: FloatArray) -> dict[str, Any]:
+def _ranked(table: Table, draws: FloatArray) -> dict[str, Any]:
     """Spearman's coefficient; ranks of a mean are no mean of ranks, so each replicate is ranked
     anew, and nothing is unattenuated.
     """
@@ -158,21 +170,27 @@ def _ranked(table: Table, replicates: FloatArray, draws: FloatArray) -> dict[str
     if table.heads < LEAST_HEADS:
         return _estimates({}, sizes)
 
-    def correlation(x: FloatArray, y: FloatArray) -> FloatArray:
+    def one(x: FloatArray, y: FloatArray) -> FloatArray:
         x, y = x - x.mean(), y - y.mean(axis=-1, keepdims=True)
         scale = np.sqrt((x**2).sum() * (y**2).sum(axis=-1))
         return np.divide(y @ x, scale, out=np.full(scale.shape, np.nan), where=scale > 0)
 
-    def of(rows: FloatArray) -> FloatArray:
-        x = np.array([table.similarity.T @ shares for shares in rows])
-        y = np.array([np.einsum("khn,k->nh", table.recall, shares) for shares in rows])
-        pairs = zip(ranks(x, apart=SAME), ranks(y, apart=SAME), strict=True)
-        return np.array([correlation(*pair) for pair in pairs])
+    def each(x: FloatArray, y: FloatArray) -> FloatArray:
+        # Means of x, (replicate, head), and of y, (replicate, head, n).
+        pairs = zip(ranks(x, apart=SAME), ranks(np.swapaxes(y, 1, 2), apart=SAME), strict=True)
+        return np.array([one(*pair) for pair in pairs])
 
     step = max(1, AT_ONCE // (sizes * table.heads))
-    parts = [of(draws[first : first + step]) for first in range(0, len(draws), step)]
-    band = np.concatenate(parts) if parts else np.empty((0, sizes))
-    return _estimates({"correlation": of(replicates)}, sizes, band)
+    x, y = (means_without(values) for values in (table.similarity, table.recall))
+    rows = [
+        each(x[first : first + step], y[first : first + step]) for first in range(0, len(x), step)
+    ]
+    band = [
+        each(shares @ table.similarity, np.tensordot(shares, table.recall, 1))
+        for shares in (draws[first : first + step] for first in range(0, len(draws), step))
+    ]
+    drawn = np.concatenate(band) if band else np.empty((0, sizes))
+    return _estimates({"correlation": np.concatenate(rows)}, sizes, drawn)
 
 
 def _estimates(

@@ -106,10 +106,15 @@ def leave_one_out_mean(values: FloatArray) -> FloatArray:
     filled = np.where(finite, values, 0.0)
     # Summing the others, rather than subtracting from the total, keeps full precision when one
     # document dwarfs the rest.
-    return ratio(_sum_of_others(filled), _sum_of_others(finite.astype(np.float64)))
+    return ratio(sum_of_others(filled), sum_of_others(finite.astype(np.float64)))
 
 
-def _sum_of_others(x: FloatArray) -> FloatArray:
+def sum_of_others(x: FloatArray) -> FloatArray:
+    """Return the sum over all documents but one, (document, ...) → (document, ...).
+
+    >>> sum_of_others(np.array([1.0, 2.0, 6.0]))
+    array([8., 7., 3.])
+    """
     before, after = np.zeros_like(x), np.zeros_like(x)
     np.cumsum(x[:-1], axis=0, out=before[1:])
     after[:-1] = np.cumsum(x[:0:-1], axis=0)[::-1]

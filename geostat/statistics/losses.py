@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +14,20 @@ def mean_over_documents(values: FloatArray) -> FloatArray:
     """Return the mean along axis 0, ignoring NaN; NaN where no document has a value."""
     finite = np.isfinite(values)
     return ratio(np.where(finite, values, 0.0).sum(axis=0), finite.sum(axis=0))
+
+
+def mean_of_each(arrays: Iterable[FloatArray]) -> FloatArray:
+    """Return the mean over arrays of one shape, which come one after the other, ignoring NaN; NaN
+    where none has a value.
+
+    >>> mean_of_each([np.array([1.0, np.nan]), np.array([3.0, np.nan])])
+    array([ 2., nan])
+    """
+    total, known = np.zeros(()), np.zeros(())
+    for one in arrays:
+        finite = np.isfinite(one)
+        total, known = total + np.where(finite, one, 0.0), known + finite
+    return ratio(total, known)
 
 
 def mean_of_known(values: FloatArray) -> FloatArray:

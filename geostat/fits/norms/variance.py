@@ -95,12 +95,11 @@ def mean_squares(block: FloatArray) -> tuple[MeanSquares, MeanSquares]:
         known.any(axis=0).sum(axis=-1).astype(np.float64),
     )
     means = np.where(known, block, 0.0).sum(axis=-1) / np.maximum(positions, 1)
-    within = np.where(known, block - means[..., None], 0.0).transpose(1, 0, 2)
-    products = within @ within.transpose(
-        0, 2, 1
-    )  # (kv_head, document, document): all that leaving documents out needs
-    own = np.diagonal(products, axis1=1, axis2=2).T
-    total, shared, with_rest = own.sum(axis=0), products.sum(axis=(1, 2)), products.sum(axis=2).T
+    within = np.where(known, block - means[..., None], 0.0)
+    # By the sum over documents, so that no array has two axes of documents: Σ_kl w_k·w_l = ‖Σ w‖².
+    summed = within.sum(axis=0)
+    own, with_rest = (within**2).sum(axis=-1), (within * summed).sum(axis=-1)
+    total, shared = own.sum(axis=0), (summed**2).sum(axis=-1)
     level = np.where(carries, means, 0.0).sum(axis=0) / np.maximum(documents, 1)
     off = np.where(carries, means - level, 0.0)
     between = (off**2).sum(axis=0)

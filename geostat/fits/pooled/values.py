@@ -8,6 +8,7 @@ those that see the most tokens. `layers` are indices. Imports numpy and xarray.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -25,7 +26,7 @@ from geostat.fits.weights.break_points import search_monotone
 from geostat.fits.weights.fit import layer_weights
 from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.jackknife import leave_one_out_mean
-from geostat.statistics.losses import mean_of_known, mean_over_documents
+from geostat.statistics.losses import mean_of_each, mean_of_known, mean_over_documents
 
 _decay_of = partial(Variable, equation="Assumption 2.1")
 _CV: Final = "coefficient of variation of the norms behind the sink, in a document"
@@ -74,10 +75,8 @@ def pooled_log_weights(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTok
     α, (document, content token), nats.
     """
     seen, kept = _widest(capture, layers)
-    each = [layer_weights(capture, layer)[2] for layer in kept]
-    # (document, head, token) → the heads of all layers first, for their mean.
-    by_head = np.moveaxis(np.concatenate(each, axis=1), 1, 0)
-    return seen, mean_over_documents(by_head)
+    each = (layer_weights(capture, layer)[2] for layer in kept)
+    return seen, mean_of_each(head for layer in each for head in np.moveaxis(layer, 1, 0))
 
 
 def pooled_norms(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTokens, FloatArray]:
@@ -85,11 +84,10 @@ def pooled_norms(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTokens, F
     ‖v_i‖, (document, token), value norm.
     """
     seen, kept = _widest(capture, layers)
-    norm = capture["value_norm"][:, kept, :, seen.start :].values.astype(np.float64)
-    norm[~np.isfinite(norm)] = np.nan
-    # (document, layer, head, token) → the heads of all layers first, for their mean.
-    by_head = np.moveaxis(norm.reshape(norm.shape[0], -1, norm.shape[-1]), 1, 0)
-    return seen, mean_over_documents(by_head)
+    norm = capture["value_norm"][..., seen.start :]
+    heads = itertools.product(kept, range(capture.sizes["kv_head"]))
+    each = (norm[:, layer, head].values.astype(np.float64) for layer, head in heads)
+    return seen, mean_of_each(each)
 
 
 def _widest(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTokens, list[int]]:

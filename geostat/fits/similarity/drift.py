@@ -95,21 +95,19 @@ def _spread(
     # counts alike.
     scaled = np.sqrt(ratio(weight, mass[..., None, None], 0.0)) * deviation
     flat = scaled.reshape(*scaled.shape[:2], -1)
-    products = np.einsum("khi,jhi->hkj", flat, flat)
-    number = carries.sum(axis=0)
-    own = np.einsum("hkk->hk", products)
-    both = products.sum(axis=(1, 2)) - own.sum(axis=-1)
+    summed, number = flat.sum(axis=0), carries.sum(axis=0)
+    # Products of two documents, by the sum over documents: no array has two axes of documents.
+    own, with_others = (flat**2).sum(axis=-1), (flat * (summed - flat)).sum(axis=-1)
+    both = with_others.sum(axis=0)
     square = ratio(both, number * (number - 1.0))
-    without = ratio(
-        (both[:, None] - 2.0 * (products.sum(axis=-1) - own)).T, (number - 1.0) * (number - 2.0)
-    )
+    without = ratio(both - 2.0 * with_others, (number - 1.0) * (number - 2.0))
     limits = jackknife(square, without, carries)
     root, lower, upper = (
         np.sqrt(np.maximum(value, 0.0)) for value in (square, limits.lower, limits.upper)
     )
     # The standard error of a root: by the delta method, NaN where the square is not above 0.
     se = np.divide(limits.se, 2.0 * root, out=np.full(root.shape, np.nan), where=root > 0)
-    single = np.sqrt(ratio(own.sum(axis=-1), number))
+    single = np.sqrt(ratio(own.sum(axis=0), number))
     return Estimate(value=root, se=se, lower=lower, upper=upper), single
 
 

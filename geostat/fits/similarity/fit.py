@@ -43,7 +43,7 @@ from geostat.fits.similarity.pairs import (
     pairs_by_lag,
 )
 from geostat.fits.similarity.variables import BY_FORM, BY_HEAD, FIT_REASONS, HEAD, HEAD_REASONS
-from geostat.statistics.arrays import FloatArray
+from geostat.statistics.arrays import FloatArray, pieces
 from geostat.statistics.jackknife import Estimate
 from geostat.statistics.losses import paired_gain
 
@@ -75,6 +75,12 @@ class _Group:
         result = self.capture[name][:, self.layers].values
         return result.reshape(result.shape[0], -1, *result.shape[3:]).astype(np.float64)
 
+    def by_head(self, name: str) -> Iterator[FloatArray]:
+        """Yield a variable of one head after the other, (document, ...), in double precision."""
+        for layer in self.layers:
+            for kv_head in range(self.capture.sizes["kv_head"]):
+                yield self.capture[name][:, layer, kv_head].values.astype(np.float64)
+
     def cosines(self) -> Cosines:
         lag = self.capture["lag"].values.astype(np.float64)
         keep = lag < self.seen.content
@@ -86,10 +92,15 @@ class _Group:
 
 
 def _groups(capture: xr.Dataset) -> Iterator[_Group]:
-    """Yield the layers, gathered by the tokens they see."""
+    """Yield the layers, gathered by the tokens they see, so many at once as memory has place
+    for.
+    """
     seen = [layer_tokens(capture, layer) for layer in range(capture.sizes["layer"])]
+    entries = int(np.prod([capture.sizes[dim] for dim in ("document", "kv_head", "lag")]))
     for kind in dict.fromkeys(seen):
-        yield _Group(capture, np.flatnonzero([one == kind for one in seen]), kind)
+        layers = np.flatnonzero([one == kind for one in seen])
+        for some in pieces(len(layers), entries):
+            yield _Group(capture, layers[some], kind)
 
 
 def layer_cosines(capture: xr.Dataset, layer: int) -> Cosines:
@@ -168,13 +179,14 @@ def _fit_group(
     by_head = _by_head(group, data)
     rho0 = by_head["rho0"]
     assert isinstance(rho0, Estimate)
-    bins, counts = Bins.of(group.capture), group.heads("cosine_histogram")
+    bins = Bins.of(group.capture)
     outcomes: list[Outcome] = []
     parts: list[dict[str, Value]] = []
     fitted = overlapped(partial(fit_form, data=data), FORMS, at_once=1)
     for form, outcome in zip(tracked(FORMS, progress), fitted, strict=True):
         outcomes.append(outcome)
         fit = outcome.fit
+        counts = group.by_head("cosine_histogram")
         pairs = mae_by_pair(counts, bins, group.seen.content, form, fit.estimate.values)
         parts.append(
             outcome.numbers

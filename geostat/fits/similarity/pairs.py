@@ -8,6 +8,7 @@ Imports numpy and scipy.special.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,28 +96,29 @@ def pooled(part: FloatArray, whole: FloatArray) -> Estimate:
 
 
 def mae_by_pair(
-    counts: FloatArray, bins: Bins, content: int, form: str, values: dict[str, FloatArray]
+    counts: Iterable[FloatArray],
+    bins: Bins,
+    content: int,
+    form: str,
+    values: dict[str, FloatArray],
 ) -> Estimate:
     """Return the mean over pairs of |cosine − model| of each head, with an interval at which the
     fit is held fixed; in units of cosine.
 
-    `counts` are pairs, (document, head, lag_bin, cosine_bin), `values` beta, offset and stretch,
-    (head,). NaN for an empty histogram or a head that was not fitted.
+    `counts` are pairs, (document, lag_bin, cosine_bin), head by head, `values` beta, offset and
+    stretch, (head,). NaN for an empty histogram or a head that was not fitted.
     """
-    whole = counts.sum(axis=(-2, -1))
-    part = np.zeros(whole.shape)
     share, lag = share_of_lags(bins, content), np.arange(1, content, dtype=np.float64)
-    for head in range(counts.shape[1]):
+    part, whole = [], []
+    for head, own in enumerate(counts):
         model = by_lag(
             form, lag, *(float(values[name][head]) for name in ("beta", "offset", "stretch"))
         )
-        if np.isfinite(model).all():
-            part[:, head] = np.einsum(
-                "klc,lc->k", counts[:, head], error_by_bin(bins, share, model)
-            )
-        else:
-            whole[:, head] = 0
-    return pooled(part, whole)
+        fitted = np.isfinite(model).all()
+        missed = np.einsum("klc,lc->k", own, error_by_bin(bins, share, model)) if fitted else 0.0
+        part.append(np.broadcast_to(missed, len(own)))
+        whole.append(own.sum(axis=(-2, -1)) * fitted)
+    return pooled(np.stack(part, axis=1), np.stack(whole, axis=1))
 
 
 def negative_share(fraction: FloatArray, pairs: FloatArray) -> Estimate:

@@ -13,6 +13,7 @@ place, is decided in `identifiability`. Imports numpy and xarray.
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 
 import numpy as np
 import xarray as xr
@@ -20,7 +21,13 @@ import xarray as xr
 from geostat.datasets.overlap import overlapped
 from geostat.datasets.progress import Progress, tracked
 from geostat.datasets.tokens import LayerTokens, layer_tokens, require
-from geostat.datasets.variable import Value, sink_flag, stack_layers, variables
+from geostat.datasets.variable import (
+    Value,
+    side_by_side,
+    sink_flag,
+    stack_layers,
+    variables,
+)
 from geostat.errors import InputError
 from geostat.fits.weights.autocorrelation import Background, background, lag_one, long_run_noise
 from geostat.fits.weights.break_points import FORMS, search, search_documents
@@ -34,7 +41,7 @@ from geostat.fits.weights.phase_mass import arithmetic
 from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, compare, simple_fits, simple_slopes
 from geostat.fits.weights.variables.parameters import TOKEN
 from geostat.fits.weights.variables.records import RECORDS
-from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray, pieces
 from geostat.statistics.jackknife import Estimate, leave_one_out_mean
 from geostat.statistics.losses import (
     bayesian_information,
@@ -81,7 +88,7 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
     Args:
         capture: a /capture dataset; uses attention_weight (document, layer, head, position),
             log_attention_weight of the same dims if it is there, tokens, sink_visible (layer).
-        progress: called with the fraction done after each layer.
+        progress: called with the fraction done after some heads.
 
     Returns:
         What `variables` names, over (layer, head), by form (form_…), by rival (rival_…), by
@@ -94,11 +101,17 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
         InputError: if a variable is missing, misshapen or empty, or a weight is negative.
     """
     require(capture, NEEDS)
-    layers = range(capture.sizes["layer"])
-    # The search of one layer goes on while lmfit, which has Python's lock, fits another.
-    fitted = overlapped(partial(_fit_layer, capture), layers)
-    parts = [part for _, part in zip(tracked(layers, progress), fitted, strict=True)]
-    out = variables(RECORDS, stack_layers(RECORDS, parts)) | {"sink_visible": sink_flag(capture)}
+    documents, layers, heads, positions = (capture.sizes[dim] for dim in NEEDS["attention_weight"])
+    groups = pieces(heads, documents * positions)
+    tasks = list(product(range(layers), groups))
+    # The search of some heads goes on while lmfit, which has Python's lock, fits others.
+    fitted = overlapped(partial(_fit_heads, capture), tasks)
+    parts = [part for _, part in zip(tracked(tasks, progress), fitted, strict=True)]
+    each = [
+        side_by_side(RECORDS, parts[first : first + len(groups)], "head")
+        for first in range(0, len(parts), len(groups))
+    ]
+    out = variables(RECORDS, stack_layers(RECORDS, each)) | {"sink_visible": sink_flag(capture)}
     # After moderation, so that the flag says what the interval says.
     lower, upper = (out[f"total_model_{end}"].values for end in ("lower", "upper"))
     out["total_model_differs"].values[:] = (lower > 1.0) | (upper < 1.0)
@@ -114,8 +127,10 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
     return xr.Dataset(out, coords=coords | names)
 
 
-def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
-    """Return one layer's numbers, by the names of RECORDS."""
+def _fit_heads(whole: xr.Dataset, task: tuple[int, slice]) -> dict[str, Value]:
+    """Return the numbers of some heads of a layer, by the names of RECORDS."""
+    layer, heads = task
+    capture = whole.isel(head=heads)
     seen, weight, log_weight, best, again = _searched(capture, layer)
     first, last, position = seen.first_content, seen.tokens - 1.0, seen.position
     carries: BoolArray = np.asarray(np.isfinite(log_weight).any(axis=-1))

@@ -19,7 +19,7 @@ from geostat.experiments.kinds_of_text import (
     between_kinds,
     contributions,
     kinds_of,
-    products,
+    rows_of,
 )
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import document_mean
@@ -45,27 +45,34 @@ def test_mean_squares_are_those_of_an_analysis_of_variance() -> None:
     given = scattered(0.4, KINDS, heads=1, seed=1)
     frame = pd.DataFrame({"y": given[0], "kind": KINDS})
     expected = anova_lm(smf.ols("y ~ C(kind)", frame).fit())["mean_sq"]
-    between, within, size = OneWay(products(given)[0], KINDS).squares()
+    between, within, size = OneWay(rows_of(given)[0], KINDS).squares()
     assert between == pytest.approx(expected["C(kind)"])
     assert within == pytest.approx(expected["Residual"])
     assert size == pytest.approx((9 - (9 + 4 + 16) / 9) / 2)
 
 
+def test_of_more_heads_than_documents_the_triangle_tells_the_same() -> None:
+    given = scattered(0.4, KINDS, heads=40, seed=1)
+    rows, heads = rows_of(given)
+    assert (rows.shape, heads) == ((9, 9), 40)
+    each = [OneWay(rows_of(one[None])[0], KINDS).squares() for one in given]
+    np.testing.assert_allclose(OneWay(rows, KINDS).squares(), np.mean(each, axis=0))
+
+
 def test_the_share_is_that_of_the_method_of_moments_and_0_where_kinds_differ_less_than_chance():
-    table = OneWay(products(scattered(0.4, KINDS, heads=7, seed=1))[0], KINDS)
+    table = OneWay(rows_of(scattered(0.4, KINDS, heads=7, seed=1))[0], KINDS)
     between, within, size = table.squares()
     component = (between - within) / size
     assert float(table.share().value) == pytest.approx(component / (component + within))
     alike = np.tile([1.0, -1.0], 4)[None]
-    assert float(OneWay(products(alike)[0], np.repeat(range(4), 2)).share().value) == 0.0
+    assert float(OneWay(rows_of(alike)[0], np.repeat(range(4), 2)).share().value) == 0.0
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
 def test_the_share_is_found_and_its_interval_covers_it_also_where_heads_go_together(share: float):
     kinds, runs = np.repeat(range(4), 2), 300
     found = [
-        OneWay(products(scattered(share, kinds, 60, seed))[0], kinds).share()
-        for seed in range(runs)
+        OneWay(rows_of(scattered(share, kinds, 60, seed))[0], kinds).share() for seed in range(runs)
     ]
     covered = np.mean([one.lower <= share <= one.upper for one in found])
     error = np.sqrt(0.95 * 0.05 / runs)
@@ -78,11 +85,11 @@ def test_the_share_is_found_and_its_interval_covers_it_also_where_heads_go_toget
 
 def test_the_p_value_is_the_share_of_all_ways_to_deal_the_documents() -> None:
     kinds = np.array([0, 0, 0, 1, 1, 1])
-    table = OneWay(products(scattered(0.7, kinds, heads=5, seed=3))[0], kinds)
+    table = OneWay(rows_of(scattered(0.7, kinds, heads=5, seed=3))[0], kinds)
     own = table.squares()[0]
     exact = np.mean(
         [
-            OneWay(table.products, kinds[list(order)]).squares()[0] >= own * (1 - 1e-9)
+            OneWay(table.rows, kinds[list(order)]).squares()[0] >= own * (1 - 1e-9)
             for order in permutations(range(6))
         ]
     )
@@ -91,10 +98,10 @@ def test_the_p_value_is_the_share_of_all_ways_to_deal_the_documents() -> None:
 
 
 def test_errors_with_kinds_as_strata_and_sampled_are_those_of_a_mean() -> None:
-    table = OneWay(np.diag(np.ones(8)), np.repeat(range(4), 2))
+    table = OneWay(np.eye(8), np.repeat(range(4), 2))
     assert table.errors() == pytest.approx((1.0, 1.0))
     levels = np.repeat([3.0, 1.0, -1.0, -3.0], 2) + np.tile([0.1, -0.1], 4)
-    strata, sample = OneWay(np.outer(levels, levels), np.repeat(range(4), 2)).errors()
+    strata, sample = OneWay(levels[:, None], np.repeat(range(4), 2)).errors()
     jackknife = levels.std(ddof=1) / np.sqrt(8)
     assert strata * jackknife == pytest.approx(np.sqrt(8 * 0.01 / 4 / 8))
     assert sample * jackknife == pytest.approx(levels.reshape(4, 2).mean(1).std(ddof=1) / 2)

@@ -89,7 +89,7 @@ def test_error_by_pair_is_the_integral_over_uniform_bins():
                 * (counts[at] * np.abs(x - (0.2 + 0.8 * np.exp(-0.3 * lag))).mean(axis=1)).sum()
             )
     values = {"beta": np.array([0.3]), "offset": np.array([0.2]), "stretch": np.ones(1)}
-    found = mae_by_pair(counts[None, None], bins, 10, "offset", values).value
+    found = mae_by_pair([counts[None]], bins, 10, "offset", values).value
     assert found[0] == pytest.approx(total / counts.sum(), rel=1e-5)
 
 
