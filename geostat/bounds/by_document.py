@@ -30,6 +30,8 @@ FITTED_GRAMS: Final = ("exponential", "offset")
 
 ENVELOPE_POINTS: Final = 24
 """How many sizes N an envelope is evaluated at by default."""
+OF_A_BOUND: Final = 300
+"""Numbers that the evaluation of both editions keeps of a profile at one N, until it ends."""
 
 
 def envelope_grid(n: np.ndarray, points: int | None = ENVELOPE_POINTS) -> np.ndarray:
@@ -115,13 +117,14 @@ def bounds_of_layer(
     N, (n,), `names` those of the bounds.
     """
     rows = weights.reshape(-1, weights.shape[-1])
-    known = np.isfinite(rows).all(axis=-1)
+    every = np.flatnonzero(np.isfinite(rows).all(axis=-1))
     stacked = np.full((len(editions), len(names), len(rows), len(grid)), np.nan)
-    if known.any():
-        own = (rows[known], norms, gram, int(capture.attrs["dimension"]), grid)
-        sink, convention = layer_tokens(capture, layer).sink, str(capture.attrs["convention"])
+    sink, convention = layer_tokens(capture, layer).sink, str(capture.attrs["convention"])
+    for some in pieces(len(every), OF_A_BOUND * len(grid)):
+        at = every[some]
+        own = (rows[at], norms, gram, int(capture.attrs["dimension"]), grid)
         results = evaluate(*own, editions=editions, sink=sink, convention=convention)
-        stacked[:, :, known] = [[result[name] for name in names] for result in results]
+        stacked[:, :, at] = [[result[name] for name in names] for result in results]
     return stacked.reshape(len(editions), len(names), *weights.shape[:-1], len(grid))
 
 

@@ -44,12 +44,16 @@ def drawn_curves(
     out = np.full((len(WITH_F), documents, heads, len(grid)), np.nan)
     sink, dimension = 0 if layer_tokens(capture, layer).sink else None, capture.attrs["dimension"]
     chunks = draw_directions(model.gram, tokens, int(dimension), documents, seed, sink=sink)
-    values = np.concatenate(list(chunks), axis=1) * model.norms[:, None, None]
-    for document, head in np.argwhere(np.isfinite(weights).all(axis=-1)):
-        alpha = weights[document, head]
-        y = values[:, document : document + 1] * alpha[:, None, None]
-        seen = separability_of_draws(y, selection_order(alpha), sizes)[kept, :, 0]
-        out[:, document, head, grid < tokens] = seen[:, at]
+    first = 0
+    for directions in chunks:
+        values = directions * model.norms[:, None, None]
+        some = slice(first, first + values.shape[1])
+        for document, head in np.argwhere(np.isfinite(weights[some]).all(axis=-1)):
+            alpha = weights[first + document, head]
+            y = values[:, document : document + 1] * alpha[:, None, None]
+            seen = separability_of_draws(y, selection_order(alpha), sizes)[kept, :, 0]
+            out[:, first + document, head, grid < tokens] = seen[:, at]
+        first = some.stop
     return out
 
 

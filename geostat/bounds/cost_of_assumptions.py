@@ -10,6 +10,7 @@ measured, less the share with this one fitted. Source: arXiv 2602.01893, Assumpt
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from geostat.bounds.head import NEEDED, FittedHead, Groups, value_head
 from geostat.datasets.overlap import overlapped
 from geostat.datasets.progress import Progress
 from geostat.datasets.separability import BOUNDS, SIDES, STATISTICS
+from geostat.datasets.tokens import some_heads
 from geostat.datasets.variable import Variable, variables, words_along
 from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.jackknife import jackknife, leave_one_out_mean
@@ -37,6 +39,14 @@ SWAPS: Final[dict[str, tuple[str, ...]]] = {
 ALONE: Final = slice(1, 1 + len(INGREDIENTS))
 """The swaps in which one ingredient alone is fitted, in the order of INGREDIENTS."""
 
+OF_HEAD: Final = {
+    "capture": (
+        *("value_norm", "cosine_mean", "sink_cosine", "attention_weight"),
+        *("tokens", "sink_visible"),
+    ),
+    "weights": ("log_weight_model", "p_sink"),
+}
+"""What the ingredients of a value head are read from, by group."""
 POINTS: Final = 4
 """About how many sizes N between 1 and T by default."""
 
@@ -122,9 +132,14 @@ def swap_ingredients(
     grid = envelope_grid(inner, points) if inner.size else inner
     swapped = _Swapped(groups, grid)
     if grid.size:
-        each = fitted_heads(capture, groups["norms"], groups["similarity"], gram, progress)
-        for found in overlapped(swapped.evaluated, each):
-            swapped.add(*found)
+        each = (
+            (found, _own(groups, *found[:3]))
+            for found in fitted_heads(
+                capture, groups["norms"], groups["similarity"], gram, progress
+            )
+        )
+        for evaluated in overlapped(partial(_evaluated, grid), each):
+            swapped.add(*evaluated)
     coords = {name: capture[name].variable for name in ("layer", "head", "kv_head")}
     coords["swap"] = words_along("swap", SWAPS, "ingredients measured, the others fitted")
     coords["n_envelope"] = xr.Variable(
@@ -136,6 +151,33 @@ def swap_ingredients(
         "documents": capture.sizes["document"],
     }
     return xr.Dataset(variables(VARIABLES, swapped.numbers()), coords=coords, attrs=attrs)
+
+
+def _own(groups: Groups, layer: int, kv_head: int, heads: np.ndarray) -> Groups:
+    """Take what the groups hold of one value head and the heads that share it."""
+    at = {"layer": [layer], "kv_head": [kv_head], "head": heads}
+    return {name: some_heads(groups[name], names, **at) for name, names in OF_HEAD.items()}
+
+
+def _evaluated(
+    grid: np.ndarray, task: tuple[tuple[int, int, np.ndarray, FittedHead], Groups]
+) -> tuple[int, int, np.ndarray, float, list[FloatArray]]:
+    """Return one value head, the heads that share it, how far its cosines were moved, and the
+    bounds of each swap, (bound, document, head, n); none where it has no measured cosines.
+    """
+    (layer, kv_head, heads, fitted), groups = task
+    measured = value_head(groups, 0, 0, np.arange(len(heads)))
+    if measured.gram is None:
+        return layer, kv_head, heads, measured.moved, []
+    each = []
+    for taken in SWAPS.values():
+        weights_of = measured.weights if "weights" in taken else measured.weight_model[None]
+        norms_of = measured.norms if "norms" in taken else fitted.norms
+        gram_of = measured.gram if "similarity" in taken else fitted.gram
+        own = (weights_of, norms_of, gram_of, grid)
+        [bounds] = bounds_of_layer(groups["capture"], 0, *own, editions=["sharp"], names=BOUNDS)
+        each.append(bounds)
+    return layer, kv_head, heads, measured.moved, each
 
 
 class _Swapped:
@@ -158,26 +200,6 @@ class _Swapped:
         counted = (capture.sizes["document"] + 1, len(SWAPS))
         self.inside = {statistic: np.zeros(counted) for statistic in STATISTICS}
         self.known = {statistic: np.zeros(counted) for statistic in STATISTICS}
-
-    def evaluated(
-        self, of: tuple[int, int, np.ndarray, FittedHead]
-    ) -> tuple[int, int, np.ndarray, float, list[FloatArray]]:
-        """Return one value head, the heads that share it, how far its cosines were moved, and the
-        bounds of each swap, (bound, document, head, n); none where it has no measured cosines.
-        """
-        (layer, kv_head, heads, fitted), capture = of, self.groups["capture"]
-        measured = value_head(self.groups, layer, kv_head, heads)
-        if measured.gram is None:
-            return layer, kv_head, heads, measured.moved, []
-        each = []
-        for taken in SWAPS.values():
-            weights_of = measured.weights if "weights" in taken else measured.weight_model[None]
-            norms_of = measured.norms if "norms" in taken else fitted.norms
-            gram_of = measured.gram if "similarity" in taken else fitted.gram
-            own = (weights_of, norms_of, gram_of, self.grid)
-            [bounds] = bounds_of_layer(capture, layer, *own, editions=["sharp"], names=BOUNDS)
-            each.append(bounds)
-        return layer, kv_head, heads, measured.moved, each
 
     def add(
         self, layer: int, kv_head: int, heads: np.ndarray, moved: float, results: list[FloatArray]

@@ -39,12 +39,17 @@ from geostat.datasets.separability import (
     bound_attributes,
     statistic_attributes,
 )
+from geostat.datasets.tokens import some_heads
 from geostat.datasets.variable import Variable, labelled, words_along
 from geostat.errors import InputError
 from geostat.statistics.arrays import BoolArray, FloatArray
 from theory.head.results import Edition
 
 DIMS: Final = ("edition", "gram", "layer", "head", "n_envelope")
+NEEDS: Final = (*WITH_F, "attention_weight", "tokens", "sink_visible")
+"""What bounds and curves of a head are made from, of /capture."""
+Found = tuple[int, int, np.ndarray, FittedHead]
+"""One of `fitted_heads`."""
 CURVE: Final = ("layer", "head", "n_envelope")
 DRAWN: Final = "_drawn_gap_se"
 PARTS: Final = ("", "_gap_se", DRAWN)
@@ -177,16 +182,24 @@ def _fitted_bounds(
         (2, statistic, gram, layer, head, n); whether and how far the Gram was moved, (gram, layer,
         kv_head).
     """
-    layers, heads, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
-    of_heads = (layers, heads, len(grid))
+    layers, every, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
+    of_heads = (layers, every, len(grid))
     bounds = np.full((len(PARTS), len(ALL_BOUNDS), len(editions), len(grams), *of_heads), np.nan)
     drawn = np.full((2, len(WITH_F), len(grams), *of_heads), np.nan)
     moved = np.zeros((len(grams), layers, kv_heads), dtype=bool)
     distance = np.zeros(moved.shape)
     for index, gram in enumerate(grams):
         share = part_of(progress, index / len(grams), (index + 1) / len(grams))
-        each = fitted_heads(capture, norms, similarity, gram, share)
-        laid = overlapped(partial(_one_value_head, capture, editions, grid), each)
+        each = (
+            (
+                found,
+                some_heads(capture, NEEDS, layer=[layer], head=heads),
+                layer * kv_heads + kv_head,
+            )
+            for found in fitted_heads(capture, norms, similarity, gram, share)
+            for layer, kv_head, heads, _ in [found]
+        )
+        laid = overlapped(partial(_one_value_head, editions, grid), each)
         for layer, kv_head, group, model, curve, parts in laid:
             at = (index, layer, kv_head)
             moved[at], distance[at] = model.projected, model.distance
@@ -197,24 +210,22 @@ def _fitted_bounds(
 
 
 def _one_value_head(
-    capture: xr.Dataset,
-    editions: Sequence[Edition],
-    grid: np.ndarray,
-    fitted: tuple[int, int, np.ndarray, FittedHead],
+    editions: Sequence[Edition], grid: np.ndarray, task: tuple[Found, xr.Dataset, int]
 ) -> tuple[int, int, np.ndarray, FittedHead, FloatArray, list[tuple[FloatArray, ...]]]:
     """Return one of `fitted_heads`, means of its drawn curves and their errors, (2, statistic,
     head, n), and by edition means of the bounds and errors of the gaps, PARTS of (bound, head, n).
+
+    A task is one of `fitted_heads`, what /capture holds of its heads, and a seed.
     """
-    layer, kv_head, group, model = fitted
-    weights = document_weights(capture, layer, group)
-    measured = curve_of_each_bound(measured_curves(capture, grid, layer=layer, head=group))
-    seed = layer * capture.sizes["kv_head"] + kv_head
-    drawn = drawn_curves(capture, layer, weights, model, grid, seed)
+    (layer, kv_head, group, model), capture, seed = task
+    weights = document_weights(capture, 0, slice(None))
+    measured = curve_of_each_bound(measured_curves(capture, grid, layer=0))
+    drawn = drawn_curves(capture, 0, weights, model, grid, seed)
     of_each_bound = np.repeat(drawn, len(SIDES), axis=0)
     own = (weights, model.norms, model.gram, grid)
     parts = [
         (*means_and_gaps(result, measured), gap_error(result, of_each_bound))
-        for result in bounds_of_layer(capture, layer, *own, editions=editions)
+        for result in bounds_of_layer(capture, 0, *own, editions=editions)
     ]
     curve = xr.DataArray(drawn, dims=("statistic", "document", "head", "n_envelope"))
     both = np.stack([curve.mean("document").values, standard_error(curve).values])

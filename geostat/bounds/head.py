@@ -78,7 +78,7 @@ def _mean_of_known(values: FloatArray) -> FloatArray:
     return ratio(np.where(known, values, 0.0).sum(axis=0), known.sum(axis=0))
 
 
-def document_weights(capture: xr.Dataset, layer: int, heads: np.ndarray) -> FloatArray:
+def document_weights(capture: xr.Dataset, layer: int, heads: np.ndarray | slice) -> FloatArray:
     """Each document's own weights of the visible tokens, (document, head, token)."""
     return capture["attention_weight"][
         :, layer, heads, layer_tokens(capture, layer).start :

@@ -22,7 +22,7 @@ from geostat.bounds.head import Groups, document_weights
 from geostat.datasets.overlap import overlapped
 from geostat.datasets.progress import Progress, tracked
 from geostat.datasets.separability import BOUNDS, STATISTICS
-from geostat.datasets.tokens import layer_tokens, value_heads
+from geostat.datasets.tokens import layer_tokens, some_heads, value_heads
 from geostat.datasets.variable import Variable, variables, words_along
 from geostat.statistics.arrays import FloatArray
 from theory.head.projection import project
@@ -122,7 +122,9 @@ def sensitivity(tree: xr.DataTree, progress: Progress | None = None) -> xr.Datas
     inner = sizes[(sizes > 1) & (sizes < capture.sizes["position"])]  # of every part the same
     grid = envelope_grid(inner, POINTS) if inner.size else inner
     layers = list(range(capture.sizes["layer"]))
-    changed = overlapped(partial(_of_layer, groups, grid), layers)
+    names = (*STATISTICS, "attention_weight", "tokens", "sink_visible", "kv_head")
+    held = groups | {"capture": some_heads(capture, names)}
+    changed = overlapped(partial(_of_layer, held, grid), layers)
     each = changed if grid.size else (_nothing(grid) for _ in layers)
     rows = [row for _, row in zip(tracked(layers, progress), each, strict=True)]
     found: dict[str, Any] = {name: np.stack([row[name] for row in rows]) for name in rows[0]}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -89,6 +89,18 @@ def heads_of(capture: xr.Dataset, layer: int, kv_head: int) -> NDArray[np.int64]
     group = np.flatnonzero(value_heads(capture) == kv_head)
     finite = np.isfinite(capture["attention_weight"].values[:, layer, group]).all(axis=(0, 2))
     return np.asarray(group[finite])
+
+
+def some_heads(data: xr.Dataset, names: Iterable[str], **places: Any) -> xr.Dataset:
+    """Return what a group holds of `names` at some heads: those that are there, each at the
+    `places` (indices by dim) that it has.
+
+    >>> group = xr.Dataset({"C": ("kv_head", [1.0, 2.0]), "lam": ("kv_head", [0.1, 0.2])})
+    >>> some_heads(group, ["C", "eta"], kv_head=[1], head=[3])["C"].values
+    array([2.])
+    """
+    own = data[[name for name in names if name in data]]
+    return own.isel({dim: place for dim, place in places.items() if dim in own.dims})
 
 
 def require(capture: xr.Dataset, dims_of: Mapping[str, tuple[str, ...]]) -> None:

@@ -12,7 +12,6 @@ place, is decided in `identifiability`. Imports numpy and xarray.
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
 
 import numpy as np
@@ -20,7 +19,7 @@ import xarray as xr
 
 from geostat.datasets.overlap import overlapped
 from geostat.datasets.progress import Progress, tracked
-from geostat.datasets.tokens import LayerTokens, layer_tokens, require
+from geostat.datasets.tokens import LayerTokens, layer_tokens, require, some_heads
 from geostat.datasets.variable import (
     Value,
     side_by_side,
@@ -103,9 +102,13 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
     require(capture, NEEDS)
     documents, layers, heads, positions = (capture.sizes[dim] for dim in NEEDS["attention_weight"])
     groups = pieces(heads, documents * positions)
-    tasks = list(product(range(layers), groups))
+    names = (*NEEDS, "log_attention_weight", "tokens", "sink_visible")
+    tasks = [
+        some_heads(capture, names, layer=[layer], head=some)
+        for layer, some in product(range(layers), groups)
+    ]
     # The search of some heads goes on while lmfit, which has Python's lock, fits others.
-    fitted = overlapped(partial(_fit_heads, capture), tasks)
+    fitted = overlapped(_fit_heads, tasks)
     parts = [part for _, part in zip(tracked(tasks, progress), fitted, strict=True)]
     each = [
         side_by_side(RECORDS, parts[first : first + len(groups)], "head")
@@ -120,18 +123,16 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
         for d in ("document", *TOKEN, "kv_head_of_head")
         if d in capture.coords
     }
-    names = {
+    words = {
         dim: xr.Variable((dim,), np.array(values, dtype=object))
         for dim, values in {"form": FORMS, "rival": RIVALS}.items()
     }
-    return xr.Dataset(out, coords=coords | names)
+    return xr.Dataset(out, coords=coords | words)
 
 
-def _fit_heads(whole: xr.Dataset, task: tuple[int, slice]) -> dict[str, Value]:
-    """Return the numbers of some heads of a layer, by the names of RECORDS."""
-    layer, heads = task
-    capture = whole.isel(head=heads)
-    seen, weight, log_weight, best, again = _searched(capture, layer)
+def _fit_heads(capture: xr.Dataset) -> dict[str, Value]:
+    """Return the numbers of heads of one layer, by the names of RECORDS."""
+    seen, weight, log_weight, best, again = _searched(capture)
     first, last, position = seen.first_content, seen.tokens - 1.0, seen.position
     carries: BoolArray = np.asarray(np.isfinite(log_weight).any(axis=-1))
     mean, without = mean_over_documents(log_weight), leave_one_out_mean(log_weight)
@@ -180,12 +181,12 @@ def _fit_heads(whole: xr.Dataset, task: tuple[int, slice]) -> dict[str, Value]:
 
 
 def _searched(
-    capture: xr.Dataset, layer: int
+    capture: xr.Dataset,
 ) -> tuple[LayerTokens, FloatArray, FloatArray, dict[str, FloatArray], dict[str, FloatArray]]:
-    """Return `layer_weights`, and search every form in the mean log weight and in the means without
-    one document: parameters, (form, head) and (form, document, head).
+    """Return `layer_weights` of the one layer, and search every form in the mean log weight and in
+    the means without one document: parameters, (form, head) and (form, document, head).
     """
-    seen, weight, log_weight = layer_weights(capture, layer)
+    seen, weight, log_weight = layer_weights(capture, 0)
     mean, without = mean_over_documents(log_weight), leave_one_out_mean(log_weight)
     documents, heads, content = without.shape
     rows = np.concatenate([mean, without.reshape(documents * heads, content)])
