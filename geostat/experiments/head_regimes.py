@@ -7,7 +7,7 @@ Source: arXiv 2602.01893, §4.2, Figures 7, 8, 10 and 11; the rules stand in
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Final
 
@@ -17,7 +17,15 @@ import xarray as xr
 from geostat.datasets.separability import STATISTICS
 from geostat.datasets.tokens import require
 from geostat.datasets.variable import Variable, join, variables
-from geostat.experiments.head_labels import NEEDS, HeadCurves, agreement, stability, sweep, weighted
+from geostat.experiments.head_labels import (
+    NEEDS,
+    NORMS,
+    HeadCurves,
+    agreement,
+    stability,
+    sweep,
+    weighted,
+)
 from geostat.experiments.head_regime_rules import (
     CRITERIA,
     REGIMES,
@@ -127,28 +135,25 @@ def classify_heads(
         both criteria) whose alignment conditions hold by the median.
     """
     require(capture, NEEDS)
-    documents, layers = capture.sizes["document"], range(capture.sizes["layer"])
-    parts = [_of_layer(capture.isel(layer=[layer]), resamples, seed) for layer in layers]
-    label, without, clear = (
-        np.concatenate([part[name] for part in parts], axis=-2)
-        for name in ("label", "without", "clear")
-    )
+    documents, layers, heads, sizes = (capture.sizes[dim] for dim in NEEDS[NORMS[0]])
+    groups = pieces(heads, len(NEEDS) * documents * sizes)
+    parts = [
+        _joined(
+            [_of_heads(capture.isel(layer=[layer], head=some), resamples, seed) for some in groups],
+            axis=-1,
+        )
+        for layer in range(layers)
+    ]
+    whole = _joined(parts, axis=-2)
+    label = whole["label"]
     of_regime = np.stack([label == code for code in range(len(REGIMES))], axis=1)
-    numbers: dict[str, Any] = {
-        f"contribution_{name}": join([part[name] for part in parts], np.concatenate)
-        for name in SIZES
-    }
-    numbers |= {
-        name: np.concatenate([part[name] for part in parts], axis=-2)
-        for name in ("stability_left_out", "stability_resampled", "stability_sweep")
-    }
-    numbers |= {
-        "label": label,
-        "sweep_heads": sum(part["sweep_heads"] for part in parts),
+    numbers = whole | {
         "count": of_regime.sum(axis=-1),
         "heads": of_regime.sum(axis=(-1, -2)),
+        **agreement(label, whole["without"]),
+        **_curves(capture, of_regime),
+        **_typical(whole["clear"], label),
     }
-    numbers |= agreement(label, without) | _curves(capture, of_regime) | _typical(clear, label)
     coords: dict[str, Any] = {name: capture[name].variable for name in ("layer", "head", "n")}
     names = {"criterion": CRITERIA, "regime": REGIMES, "sweep": SWEEP}
     coords |= {dim: np.array(list(labels), dtype=object) for dim, labels in names.items()}
@@ -160,14 +165,14 @@ def classify_heads(
         "seed": seed,
         "thresholds": asdict(THRESHOLDS),
         "criteria": list(CRITERIA.values()),
-        "notes": _notes(parts, label, documents),
+        "notes": _notes(whole, documents),
     }
     return data
 
 
-def _of_layer(capture: xr.Dataset, resamples: int, seed: int) -> dict[str, Any]:
-    """Return the labels of the heads of one layer, of all documents and without each, their
-    stability and contributions, how clear each regime's conditions are, and what is known.
+def _of_heads(capture: xr.Dataset, resamples: int, seed: int) -> dict[str, Any]:
+    """Return what VARIABLES names of heads by themselves, and their labels without each document,
+    how clear each regime's conditions are, and what is known, (…, layer, head).
     """
     seen = HeadCurves.of(capture)
     whole = np.full((1, len(seen.sink)), 1.0)
@@ -175,19 +180,29 @@ def _of_layer(capture: xr.Dataset, resamples: int, seed: int) -> dict[str, Any]:
     features = Features.of(
         weighted(seen.sink, whole)[0], weighted(seen.last, whole)[0], seen.n, seen.tokens
     )
-    known = {
-        f"{name}_known": np.isfinite(seen.sizes[name]).any(axis=0) for name in ("sink", "rest")
-    }
     return {
         "label": label,
         "without": without,
         "clear": slack(features),
         "curve_known": np.isfinite(seen.sink).any(axis=(0, -1)),
-        **{name: _mean(values) for name, values in seen.sizes.items()},
+        **{f"{name}_known": np.isfinite(seen.sizes[name]).any(axis=0) for name in ("sink", "rest")},
+        **{
+            f"contribution_{name}": replace(_mean(values), without=None)
+            for name, values in seen.sizes.items()
+        },
         **stability(seen, label, without, resamples, seed),
         **sweep(seen, label, whole),
-        **known,
     }
+
+
+def _joined(parts: list[dict[str, Any]], axis: int) -> dict[str, Any]:
+    """Put numbers of some heads side by side; heads of a regime are counted together."""
+    out: dict[str, Any] = {
+        name: join([part[name] for part in parts], partial(np.concatenate, axis=axis))
+        for name in parts[0]
+        if name != "sweep_heads"
+    }
+    return out | {"sweep_heads": sum(part["sweep_heads"] for part in parts)}
 
 
 def _mean(values: FloatArray) -> Estimate:
@@ -231,12 +246,10 @@ def _typical(clear: FloatArray, label: np.ndarray) -> dict[str, Any]:
     return {"typical_layer": result[0], "typical_head": result[1]}
 
 
-def _notes(parts: list[dict[str, Any]], label: np.ndarray, documents: int) -> list[str]:
+def _notes(found: dict[str, Any], documents: int) -> list[str]:
     """What is not determined, and why."""
-    sink, rest, curve = (
-        np.concatenate([part[f"{name}_known"] for part in parts])
-        for name in ("sink", "rest", "curve")
-    )
+    label = found["label"]
+    sink, rest, curve = (found[f"{name}_known"] for name in ("sink", "rest", "curve"))
     blind, hidden = int((~sink).sum()), int((sink & ~rest).sum())
     short = int(((label[1] == UNKNOWN) & curve).sum())
     notes = {

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import numpy as np
 import xarray as xr
@@ -62,6 +63,10 @@ NEEDS = {
 }
 
 
+OF_A_FIT: Final = 4
+"""Arrays of the size of the mean cosines that a fit takes together."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Group:
     """Layers that see the same tokens, and what a capture holds of them; heads are layer-major."""
@@ -92,14 +97,12 @@ class _Group:
 
 
 def _groups(capture: xr.Dataset) -> Iterator[_Group]:
-    """Yield the layers, gathered by the tokens they see, so many at once as memory has place
-    for.
-    """
+    """Yield the layers, gathered by the tokens they see, as many at once as memory holds."""
     seen = [layer_tokens(capture, layer) for layer in range(capture.sizes["layer"])]
-    entries = int(np.prod([capture.sizes[dim] for dim in ("document", "kv_head", "lag")]))
+    curves = int(np.prod([capture.sizes[dim] for dim in ("document", "kv_head", "lag")]))
     for kind in dict.fromkeys(seen):
         layers = np.flatnonzero([one == kind for one in seen])
-        for some in pieces(len(layers), entries):
+        for some in pieces(len(layers), OF_A_FIT * curves):
             yield _Group(capture, layers[some], kind)
 
 
