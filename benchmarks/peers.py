@@ -212,7 +212,7 @@ def growth() -> None:
         peaks = [memory(name, length) for name in names]
         plain, own = (seen[name][-1] for name in names)
         times = f"{plain:.2f} | {own:.2f} | {own / plain:.2f}"
-        print(f"| {length:,} | {times} | {peaks[0]} | {peaks[1]} |")
+        print(f"| {length:,} | {times} | {peaks[0]} | {peaks[1]} |", flush=True)
     for name in names:
         slope = np.polyfit(np.log(LENGTHS), np.log(seen[name]), 1)[0]
         last = np.log(seen[name][-1] / seen[name][-2]) / np.log(LENGTHS[-1] / LENGTHS[-2])

@@ -15,9 +15,10 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from geostat.datasets.separability import BOUNDS
-from geostat.statistics.arrays import FloatArray
+from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.equivalence import PValues, against, mean_of_equals
 from geostat.statistics.jackknife import LEVEL
+from geostat.statistics.losses import mean_over_documents
 from geostat.statistics.moderation import Errors
 from geostat.statistics.t_test import critical_value
 
@@ -56,6 +57,16 @@ def standard_error(values: xr.DataArray) -> xr.DataArray:
         if values.sizes["document"] > 1
         else values.mean("document") * np.nan
     )
+
+
+def mean_and_error(curves: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean over documents, (document, ...) → (...), NaN left out, and its `standard_error`. Needs
+    no warnings caught, which threads have in common.
+    """
+    known = np.isfinite(curves)
+    count, mean = known.sum(axis=0), mean_over_documents(curves)
+    squares = (np.where(known, curves - mean, 0.0) ** 2).sum(axis=0)
+    return mean, np.sqrt(ratio(squares, count - 1.0)) / np.sqrt(np.maximum(count, 1))
 
 
 def clearly_outside(envelope: xr.Dataset, statistic: str, documents: int) -> xr.DataArray:

@@ -25,6 +25,7 @@ from geostat.datasets.separability import BOUNDS, STATISTICS
 from geostat.datasets.tokens import layer_tokens, some_heads, value_heads
 from geostat.datasets.variable import Variable, variables, words_along
 from geostat.statistics.arrays import FloatArray
+from geostat.statistics.losses import mean_over_documents
 from theory.head.projection import project
 from theory.head.similarity_decay import offset_exponential
 
@@ -224,7 +225,8 @@ def _median_head(groups: Groups, layer: int) -> tuple[int, Parameters] | None:
     None where there is none.
     """
     capture = groups["capture"]
-    recall = capture["recall"].sel(n=_size(capture)).isel(layer=layer).mean("document").values
+    every = capture["recall"].sel(n=_size(capture)).isel(layer=layer)
+    recall = mean_over_documents(every.transpose("document", "head").values).astype(every.dtype)
     known: dict[int, Parameters] = {}
     for head, kv_head in enumerate(value_heads(capture)):
         fitted = _fitted(groups, layer, int(kv_head))

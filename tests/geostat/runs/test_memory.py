@@ -1,10 +1,13 @@
-"""Memory by the number of documents: no array of fits and experiments has two axes of them."""
+"""Memory by the number of documents: no array of fits and experiments has two axes of them, and
+what is looked at in pieces is what it is as a whole.
+"""
 
 from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,12 +15,17 @@ import pytest
 import xarray as xr
 from support.runs import small_run
 
+from geostat.bounds.envelope import envelope_dataset
+from geostat.bounds.overall import overall
 from geostat.experiments.chance import compare_with_nulls
 from geostat.experiments.head_regimes import classify_heads
 from geostat.experiments.kinds_of_text import OneWay, rows_of
 from geostat.experiments.sink import correlate_with_sink
 from geostat.fits.norms.fit import fit_norms
 from geostat.fits.similarity.fit import fit_similarity
+from geostat.runs.groups import joined, tree_of
+from geostat.runs.stages import experiments, fitted
+from geostat.statistics import arrays
 
 FEW, MANY = 500, 2000
 GROUPS = ("capture", "null")
@@ -28,6 +36,25 @@ def layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, xr.Dataset]:
     """One layer of three documents."""
     tree = small_run(tmp_path_factory.mktemp("memory") / "run.zarr", length=12).tree(only=GROUPS)
     return {name: tree[name].to_dataset().isel(layer=[0]) for name in GROUPS}
+
+
+def test_pieces_give_the_numbers_of_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = small_run(tmp_path / "run.zarr", length=16).tree()
+    whole = made(run)
+    monkeypatch.setattr(arrays, "AT_ONCE", 1)
+    assert len(arrays.pieces(3, 10)) == 3
+    parts = made(run)
+    for name, group in whole.items():
+        xr.testing.assert_allclose(parts[name], group, rtol=1e-9)
+
+
+def made(run: xr.DataTree) -> dict[str, xr.Dataset]:
+    fits = fitted(run["capture"].to_dataset())
+    bounds = {"envelope": envelope_dataset(joined(run, tree_of(fits)))}
+    whole = overall(joined(run, tree_of(bounds)))
+    return fits | bounds | experiments(run) | {"summary": whole}
 
 
 def kinds(capture: xr.Dataset) -> tuple[float, float, float]:
