@@ -7,7 +7,8 @@ number of documents, and what a document adds.
 Tensors are made up: weights with a sink and a recent past, values with a decay over lags, so that
 fits have something to find. Each stage is a process of its own. Its peak is that of memory which no
 file stands behind (RssAnon, Linux, looked at every 5 ms), libraries too: pages of mapped files are
-the system's to take back. `--held`: bytes of a group from which it is mapped.
+the system's to take back. `--held`: bytes of a group from which it is mapped; `--entries`: of an
+array that are looked at together, so that small runs reach the limit that large ones meet.
 """
 
 from __future__ import annotations
@@ -26,12 +27,15 @@ from numpy.typing import NDArray
 
 import geostat as gs
 from empirical.store import mapped
+from geostat.statistics import arrays
 
 STAGES: Final = ("fit", "confront", "report")
 MEASURED: Final = """
 import sys, threading, time
 from empirical.store import mapped
 from geostat.cli.app import main
+from geostat.statistics import arrays
+arrays.ENTRIES = int(sys.argv.pop())
 mapped.HELD = int(sys.argv.pop())
 sys.argv[:] = ["geostat", *sys.argv[1:], "--quiet"]
 peak, over = 0, threading.Event()
@@ -80,9 +84,9 @@ def documents(count: int, layers: int, *sizes: int) -> Iterator[Iterator[object]
         yield (layer(chance, *sizes) for _ in range(layers))
 
 
-def stage(name: str, run: Path, held: int) -> tuple[float, float]:
-    """Seconds and peak in MB of one stage."""
-    words = [sys.executable, "-c", MEASURED, name, str(run), str(held)]
+def stage(name: str, run: Path, *limits: int) -> tuple[float, float]:
+    """Seconds and peak in MB of one stage, with --held and --entries."""
+    words = [sys.executable, "-c", MEASURED, name, str(run), *map(str, limits)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     seconds, peak = done.stdout.split()[-2:]
     return float(seconds), float(peak)
@@ -100,6 +104,7 @@ def main() -> None:
     parser.add_argument("--heads", type=int, default=8)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--held", type=int, default=mapped.HELD)
+    parser.add_argument("--entries", type=int, default=arrays.ENTRIES)
     given = parser.parse_args()
     counts = [int(text) for text in given.documents.split(",")]
     sizes = (given.heads, max(1, given.heads // 4), given.tokens, 32)
@@ -116,7 +121,7 @@ def main() -> None:
             gs.from_tensors(made, count=count, layers=given.layers, out=out)
             cells = [f"{time.perf_counter() - started:.1f}"]
             for name in STAGES:
-                seen[name].append(stage(name, out, given.held))
+                seen[name].append(stage(name, out, given.held, given.entries))
                 cells += [f"{seen[name][-1][0]:.1f}", f"{seen[name][-1][1]:.0f}"]
             print(f"| {count} | " + " | ".join(cells) + " |", flush=True)
     if len(counts) == 1:

@@ -41,17 +41,19 @@ def read(
     documents = lazy.sizes.get("document", 0)
     if not documents or lazy.nbytes <= HELD:
         return complete(lazy.load())
-    where = folder if os.access(folder, os.W_OK) else None
+    where = folder if os.access(folder, os.W_OK) else Path(tempfile.gettempdir())
     files: dict[str, IO[bytes]] = {}
     rest: list[xr.Dataset] = []
-    with ExitStack() as opened, writing(where or Path(tempfile.gettempdir())):
+    with ExitStack() as opened:
         for first in range(0, documents, DOCUMENTS):
             block = complete(lazy.isel(document=slice(first, first + DOCUMENTS)).load())
             arrays = {str(name): one for name, one in block.variables.items() if _by_document(one)}
-            for name, array in arrays.items():
-                if name not in files:
-                    files[name] = opened.enter_context(tempfile.TemporaryFile(dir=where))
-                files[name].write(np.ascontiguousarray(array.values).data)
+            with writing(where):
+                for name, array in arrays.items():
+                    if name not in files:
+                        files[name] = opened.enter_context(tempfile.TemporaryFile(dir=where))
+                    files[name].write(np.ascontiguousarray(array.values).data)
+                    files[name].flush()
             rest.append(block.drop_vars(arrays))
         mapped = {
             name: xr.Variable(one.dims, _map(files[name], one, documents), one.attrs)
@@ -69,5 +71,4 @@ def _by_document(variable: xr.Variable) -> bool:
 
 
 def _map(file: IO[bytes], block: xr.Variable, documents: int) -> np.ndarray:
-    file.flush()
     return np.memmap(file, dtype=block.dtype, mode="c", shape=(documents, *block.shape[1:]))

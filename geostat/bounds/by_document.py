@@ -31,7 +31,9 @@ FITTED_GRAMS: Final = ("exponential", "offset")
 ENVELOPE_POINTS: Final = 24
 """How many sizes N an envelope is evaluated at by default."""
 OF_A_BOUND: Final = 300
-"""Numbers that the evaluation of both editions keeps of a profile at one N, until it ends."""
+"""Numbers that the evaluation of both editions keeps of a profile at one N until it ends: traced,
+59 kB a profile at 24 sizes.
+"""
 
 
 def envelope_grid(n: np.ndarray, points: int | None = ENVELOPE_POINTS) -> np.ndarray:

@@ -28,7 +28,7 @@ from geostat.bounds.by_document import (
     measured_curves,
 )
 from geostat.bounds.calibration import drawn_curves
-from geostat.bounds.gaps import gap_error, laid_over, mean_and_error, means_and_gaps
+from geostat.bounds.gaps import gap_error, laid_over, means_and_gaps, over_documents
 from geostat.bounds.head import MEASURED, FittedHead, document_weights
 from geostat.datasets.overlap import overlapped
 from geostat.datasets.progress import Progress, part_of
@@ -227,7 +227,7 @@ def _one_value_head(
         (*means_and_gaps(result, measured), gap_error(result, of_each_bound))
         for result in bounds_of_layer(capture, 0, *own, editions=editions)
     ]
-    both = np.stack(mean_and_error(np.moveaxis(drawn, 1, 0)))
+    both = np.stack(over_documents(np.moveaxis(drawn, 1, 0)))
     return layer, kv_head, group, model, both, parts
 
 

@@ -59,7 +59,7 @@ def standard_error(values: xr.DataArray) -> xr.DataArray:
     )
 
 
-def mean_and_error(curves: FloatArray) -> tuple[FloatArray, FloatArray]:
+def over_documents(curves: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean over documents, (document, ...) → (...), NaN left out, and its `standard_error`. Needs
     no warnings caught, which threads have in common.
     """

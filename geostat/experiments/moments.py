@@ -1,5 +1,5 @@
-"""Moments over heads of products of documents: what correlations of document means, and those free
-of the documents' noise, are made from.
+"""Covariances over heads of document means, and correlations from them: as measured, and free of
+the documents' noise.
 
 A correlation free of noise is made from products of different documents only, whose errors are
 independent (Spearman 1904, correction for attenuation). Imports numpy and xarray.

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-AT_ONCE: Final = 4_000_000
+ENTRIES: Final = 4_000_000
 """Entries of an array that are looked at together: in double precision 32 MB."""
 
 
@@ -25,11 +25,11 @@ def ratio(above: ArrayLike, below: ArrayLike, otherwise: float = np.nan) -> Floa
 
 
 def pieces(length: int, entries: int) -> list[slice]:
-    """Return slices of an axis that is so long, each of at most AT_ONCE entries where one place on
+    """Return slices of an axis that is so long, each of at most ENTRIES entries where one place on
     it has `entries`; at least one place each.
 
-    >>> pieces(5, AT_ONCE // 2)
+    >>> pieces(5, ENTRIES // 2)
     [slice(0, 2, None), slice(2, 4, None), slice(4, 6, None)]
     """
-    step = max(1, AT_ONCE // max(entries, 1))
+    step = max(1, ENTRIES // max(entries, 1))
     return [slice(first, first + step) for first in range(0, length, step)]

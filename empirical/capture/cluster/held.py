@@ -28,11 +28,11 @@ def versions() -> dict[str, str]:
     return {"geostat": own} | {name: version(name) for name in LIBRARIES}
 
 
-class OfVersions(WorkerPlugin):
-    """A plugin that only workers with the same versions serve, for others' numbers may be others.
+class SameVersions(WorkerPlugin):
+    """A plugin that refuses workers with other versions of the libraries, whose numbers may differ.
 
-    Dask tells of a refusal where the worker is there already. One that comes later is given tasks
-    all the same, so each has to ask for the plugin by `serving`.
+    Dask reports the refusal of a worker that is there already. One that joins later is given tasks
+    all the same, so each task asks for its plugin by `serving`.
     """
 
     refusal = ""
@@ -67,7 +67,7 @@ def serving(name: str) -> Any:
     return plugin
 
 
-class Held(OfVersions):
+class Held(SameVersions):
     """Keeps a function in every worker, in those that come later too.
 
     Args:

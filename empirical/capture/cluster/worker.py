@@ -17,7 +17,7 @@ import torch
 from distributed import Worker, get_worker
 from numpy.typing import NDArray
 
-from empirical.capture.cluster.held import OfVersions, serving
+from empirical.capture.cluster.held import SameVersions, serving
 from empirical.capture.identity import differing, versions
 from empirical.capture.measuring import Batch, Measuring, Packed
 from empirical.capture.source import Tapped
@@ -37,7 +37,7 @@ class Description:
     provenance: Mapping[str, Any]
 
 
-class Measurer(OfVersions):
+class Measurer(SameVersions):
     """Loads the model when it is first asked, and measures batches, one at a time.
 
     Args:

@@ -15,7 +15,7 @@ from support.runs import small_run
 from support.stores import PLAN, arrays, row
 
 from empirical.errors import InputError
-from empirical.store import mapped
+from empirical.store import mapped, stored_run
 from empirical.store.shards import DOCUMENTS
 from empirical.store.store import Store
 
@@ -86,11 +86,23 @@ def test_a_full_disk_is_told_in_a_line(many: Store, monkeypatch: pytest.MonkeyPa
 def test_beside_a_run_of_others_nothing_is_written(
     many: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    where: list[Path | None] = []
+    where: list[Path] = []
     made = tempfile.TemporaryFile
     monkeypatch.setattr(mapped, "HELD", 0)
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: where.append(dir) or made(dir=dir))
     many.read("capture")
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     many.read("capture")
-    assert set(where) == {many.path.parent, None}
+    assert set(where) == {many.path.parent, Path(tempfile.gettempdir())}
+
+
+def test_a_file_that_cannot_be_read_is_not_told_as_one_that_cannot_be_written(
+    many: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(_: xr.Dataset) -> xr.Dataset:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "a shard")
+
+    monkeypatch.setattr(mapped, "HELD", 0)
+    monkeypatch.setattr(stored_run, "with_f_scores", denied)
+    with pytest.raises(InputError, match="a shard: cannot be read"):
+        many.read("capture")

@@ -43,7 +43,7 @@ def test_pieces_give_the_numbers_of_the_whole(
 ) -> None:
     run = small_run(tmp_path / "run.zarr", length=16).tree()
     whole = made(run)
-    monkeypatch.setattr(arrays, "AT_ONCE", 1)
+    monkeypatch.setattr(arrays, "ENTRIES", 1)
     assert len(arrays.pieces(3, 10)) == 3
     parts = made(run)
     for name, group in whole.items():
