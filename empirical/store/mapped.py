@@ -61,7 +61,7 @@ def read(
         }
     how: dict[str, Any] = dict.fromkeys(("data_vars", "coords"), "minimal")
     whole = xr.concat(rest, "document", compat="override", combine_attrs="override", **how)
-    return whole.assign(mapped)[list(block.data_vars)]
+    return whole.assign(mapped).set_coords(list(block.coords))
 
 
 def _by_document(variable: xr.Variable) -> bool:

@@ -39,10 +39,21 @@ def test_a_mapped_group_is_the_one_that_is_held(
     there = os.listdir(many.path.parent)
     found = many.read("capture")
     xr.testing.assert_identical(found, held)
-    assert list(found.data_vars) == list(held.data_vars)
     assert os.listdir(many.path.parent) == there
     assert is_mapped(found["weight"])
     assert not is_mapped(held["weight"])
+
+
+def test_a_coordinate_of_documents_stays_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coords = {
+        "document": [f"document {index}" for index in range(MANY)],
+        "query_position": (("document", "query"), np.arange(2 * MANY).reshape(MANY, 2)),
+    }
+    held = xr.Dataset({"x": (("document", "query"), np.ones((MANY, 2)))}, coords)
+    monkeypatch.setattr(mapped, "HELD", 0)
+    xr.testing.assert_identical(mapped.read(held.copy(), lambda group: group, tmp_path), held)
 
 
 def is_mapped(array: xr.DataArray) -> bool:
