@@ -141,12 +141,20 @@ def part(module: str) -> str:
 
 @dataclass(frozen=True)
 class Room:
-    """A room measured: lines by file, code and prose, arrows, and lines by function."""
+    """A room measured: arrows, and by file or function its lines."""
 
-    lines: dict[str, int]
-    size: Size
+    sources: dict[str, str]
     arrows: set[tuple[str, str]]
     functions: dict[str, int]
+
+    @property
+    def lines(self) -> dict[str, int]:
+        """Lines by file."""
+        return {file: len(source.splitlines()) for file, source in self.sources.items()}
+
+    def size(self) -> Size:
+        """Code and prose of all files."""
+        return sum((size(source) for source in self.sources.values()), Size())
 
     def long(self) -> dict[str, int]:
         """Files over 300 lines and functions over 60, with their lines."""
@@ -174,8 +182,7 @@ def measured(room: str, graph: grimp.ImportGraph) -> Room:
         str(file): file.read_text(encoding="utf-8") for file in sorted(Path(room).rglob("*.py"))
     }
     return Room(
-        lines={file: len(source.splitlines()) for file, source in sources.items()},
-        size=sum((size(source) for source in sources.values()), Size()),
+        sources=sources,
         arrows={(above, under) for above, under in arrows if above != under},
         functions={
             f"{file}:{node.name}": node.end_lineno - node.lineno + 1
@@ -215,14 +222,14 @@ def main() -> None:
             f"{name}: {len(room.lines)} files, {sum(room.lines.values()):,} lines,"
             f" {len(room.arrows)} arrows (at most {ROOMS[name]}) on {floors(room.arrows)} floors"
         )
-        print(f"  {room.size}")
+        print(f"  {room.size()}")
         long = sorted(room.long().items(), key=lambda one: one[1])
         print(
             f"  files over {LONGEST_FILE} lines, functions over {LONGEST_FUNCTION}:"
             f" {', '.join(f'{name} ({count})' for name, count in long) or 'none'}"
         )
     total = sum(sum(room.lines.values()) for room in rooms.values())
-    print(f"all rooms: {total:,} lines, {sum((room.size for room in rooms.values()), Size())}")
+    print(f"all rooms: {total:,} lines, {sum((room.size() for room in rooms.values()), Size())}")
 
 
 if __name__ == "__main__":

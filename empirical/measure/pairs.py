@@ -9,6 +9,7 @@ Imports numpy and this room's kernels.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -29,8 +30,16 @@ from empirical.measure.cosine_kernels import (
 from empirical.measure.head_kernels import STEP, padded
 
 CELLS: Final = 1 << 24
-"""Cosines held at a time: 64 MB in float32, all of T = 1,025 for 15 kv_heads, a quarter of T =
-8,192 for one.
+"""Cosines of several kv_heads held at a time: 64 MB in float32, all of T = 1,025 for 15."""
+
+WHOLE: Final = 1 << 27
+"""Cosines of one kv_head held at a time: 512 MB in float32, all of T = 11,584. Held whole, half of
+them are multiplied out, and each head needs no other product; in columns, all of them.
+"""
+
+ROOMS: Final[deque[np.ndarray]] = deque(maxlen=1)
+"""Room for cosines, kept for the next layer: where memory is handed out anew for every layer of a
+long document, that takes as long as half of the products.
 """
 
 PARTS: Final = 2
@@ -105,9 +114,12 @@ class Pairs:
         kv_heads, or some columns of one.
         """
         wide = self.unit.shape[1]
-        width = wide if wide * wide <= CELLS else max(CELLS // wide // STRIPE, 1) * STRIPE
-        batch = max(CELLS // (wide * width), 1)
-        room = np.empty((min(batch, len(self.values)), wide, width), self.unit.dtype)
+        width = wide if wide * wide <= WHOLE else max(CELLS // wide // STRIPE, 1) * STRIPE
+        batch = min(max(CELLS // (wide * width), 1), len(self.values))
+        memory = _room(batch * wide * width * self.unit.itemsize)
+        room = np.frombuffer(memory, self.unit.dtype, batch * wide * width).reshape(
+            batch, wide, width
+        )
         for low in range(0, len(self.values), batch):
             for first in range(0, self.tokens, width):
                 columns = min(width, self.tokens - first)
@@ -116,6 +128,7 @@ class Pairs:
                     Block(kv_head=k, cosine=room[k - low], first=first, columns=columns)
                     for k in kv_heads
                 ]
+        ROOMS.append(memory)
 
     def fill(self, block: Block) -> list[Task]:
         """Return the tasks that compute a block."""
@@ -199,6 +212,15 @@ class Pairs:
         return _pair_counts(
             known.tobytes(), self.first, tuple(self.stops.tolist()), self.squares.shape[-1]
         )
+
+
+def _room(size: int) -> np.ndarray:
+    """Return at least so many bytes, those of the layer before where nobody else has them."""
+    try:
+        room = ROOMS.pop()
+    except IndexError:
+        return np.empty(size, np.uint8)
+    return room if room.size >= size else np.empty(size, np.uint8)
 
 
 def _add_bins(by_lag: np.ndarray, starts: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ from empirical.measure.convention import Convention
 from empirical.measure.head_kernels import padded
 from empirical.measure.layer import walk_head
 from empirical.measure.nulls import random_directions, random_orders
-from empirical.measure.pairs import ALIGNED, CELLS, Block, Pairs
+from empirical.measure.pairs import ALIGNED, WHOLE, Block, Pairs
 from empirical.measure.selection import (
     MEASURES,
     ArrayLike,
@@ -181,7 +181,7 @@ def _separability(
     orders = [order_by_weight(alpha) for alpha in weights] if orders is None else orders
     sizes = [Sizes(n, alpha.shape[1]) for alpha in weights]
     wide = padded(states.shape[1], ALIGNED)
-    if wide * wide > CELLS:  # cosines of all pairs do not fit in memory
+    if wide * wide > WHOLE:  # cosines of all pairs do not fit in memory
         parts = []
         for row, alpha, order, size in zip(rows, weights, orders, sizes, strict=True):
             seen = np.ascontiguousarray(states[:, row.first : row.position + 1])

@@ -189,10 +189,18 @@ def by_document(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, tuple
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Every file below a folder but those that were not written whole."""
-    return sorted(
-        path for path in folder.rglob("*") if path.is_file() and path.suffix != UNFINISHED
-    )
+    """Every file below a folder but those that were not written whole; none where there is no
+    folder.
+    """
+    found, waiting = [], [str(folder)] if folder.is_dir() else []
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.is_file() and not entry.name.endswith(UNFINISHED):
+                    found.append(entry.path)
+    return sorted(map(Path, found))
 
 
 def layout(folder: Path, captured: Sequence[str]) -> dict[str, str]:

@@ -109,7 +109,8 @@ def call(*words: str) -> Case:
     return Case(words, code, out.getvalue(), err.getvalue(), tuple(WATCH.written))
 
 
-STAGES = ("load the model", "read the text", "capture", "fit", "confront", "report", "experiments")
+STAGES = ("load the model", "read the text", "look at the files")
+STAGES += ("capture", "fit", "confront", "report", "experiments")
 
 
 def judged(case: Case, allowed: tuple[Path, ...] = ()) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 import torch
@@ -193,6 +195,7 @@ def test_blocks_of_columns_give_what_a_whole_matrix_gives(
     values[0, 100] = 0
     whole = measure_layer(alpha, values, None, sink=sink)
     monkeypatch.setattr(pairs_module, "CELLS", 80 * 210)
+    monkeypatch.setattr(pairs_module, "WHOLE", 80 * 210)
     blocked = measure_layer(alpha, values, None, sink=sink)
     tolerance = 1e-10 if kind is np.float64 else 1e-6
     for name, array in whole.items():
@@ -212,6 +215,37 @@ def test_a_batch_of_kv_heads_gives_what_all_at_once_give(monkeypatch: pytest.Mon
     monkeypatch.setattr(pairs_module, "CELLS", 2 * 112 * 112)
     for name, array in measure_layer(alpha, values, None, sink=True).items():
         assert array.tobytes() == whole[name].tobytes()
+
+
+def test_layers_measured_at_once_share_no_room() -> None:
+    measure_layer(*layer(3, 2, 2, 50, 8), None, sink=True)
+    assert pairs_module.ROOMS  # one is there, for one of them alone
+    rooms = [
+        [block.cosine for block in next(pairs.batches())]
+        for pairs in (of_layer(seed) for seed in range(3))
+    ]
+    for first, second in combinations(rooms, 2):
+        assert not np.shares_memory(first[0], second[0])
+
+
+def of_layer(seed: int) -> pairs_module.Pairs:
+    values = layer(seed, 2, 2, 50, 8)[1]
+    return pairs_module.Pairs(
+        values, sink=True, offset=0, bins=lag_bins(50), blocks=position_blocks(50)
+    )
+
+
+def test_room_is_taken_again_by_the_next_layer_and_its_numbers_are_as_before() -> None:
+    given = layer(11, 4, 2, 90, 8, kind=np.float32)
+    pairs_module.ROOMS.clear()
+    alone = measure_layer(*given, None, sink=True)
+    measure_layer(*layer(12, 2, 1, 200, 8), None, sink=True)  # a larger one, in another type
+    (room,) = pairs_module.ROOMS
+    room[:] = 255  # NaN
+    again = measure_layer(*given, None, sink=True)
+    assert pairs_module.ROOMS[0] is room
+    for name, array in again.items():
+        assert array.tobytes() == alone[name].tobytes(), name
 
 
 def test_bits_do_not_depend_on_the_number_of_threads() -> None:

@@ -55,7 +55,7 @@ def test_curves_are_means_over_queries_of_those_of_each_over_the_tokens_it_sees(
 def test_cosines_that_do_not_fit_in_memory_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     found, values = rows(24, 29)
     whole = measure_layer(found, values, N)
-    monkeypatch.setattr(queries, "CELLS", 100)
+    monkeypatch.setattr(queries, "WHOLE", 100)
     for name, measured in measure_layer(found, values, N).items():
         np.testing.assert_allclose(measured, whole[name], rtol=1e-12)
 

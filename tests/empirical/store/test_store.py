@@ -12,6 +12,7 @@ from empirical.errors import InputError, StoreError
 from empirical.schema import with_f_scores
 from empirical.store import disk
 from empirical.store.integrity import check
+from empirical.store.manifest import files_below
 from empirical.store.store import Store
 
 
@@ -118,6 +119,19 @@ def test_a_chunk_of_nothing_but_fill_is_written_too(store: Store) -> None:
     chunks_changed(shard, lambda held: held[:2], held=3)
     with pytest.raises(StoreError, match="weight/c/0/0/0: damaged"):
         Store.open(store.path)
+
+
+def test_files_below_a_folder_are_its_own_and_whole(tmp_path: Path) -> None:
+    for name in ("group/c/1", "group/c/0", "group/zarr.json", "group/c/2.partial", "other/c/0"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    group = tmp_path / "group"
+    (group / "beside").symlink_to(tmp_path / "other")
+    (group / "linked").symlink_to(tmp_path / "other/c/0")
+    (group / "lost").symlink_to(tmp_path / "nowhere")
+    names = ("c/0", "c/1", "linked", "zarr.json")
+    assert files_below(group) == [group / name for name in names]
+    assert files_below(tmp_path / "absent") == []
 
 
 def test_a_missing_run_and_an_unknown_group_are_said(tmp_path: Path, store: Store) -> None:

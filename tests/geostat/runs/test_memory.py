@@ -38,23 +38,28 @@ def layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, xr.Dataset]:
     return {name: tree[name].to_dataset().isel(layer=[0]) for name in GROUPS}
 
 
+def fits_and_bounds(run: xr.DataTree) -> dict[str, xr.Dataset]:
+    fits = fitted(run["capture"].to_dataset())
+    bounds = {"envelope": envelope_dataset(joined(run, tree_of(fits)))}
+    return fits | bounds | {"summary": overall(joined(run, tree_of(bounds)))}
+
+
+@pytest.mark.parametrize(
+    "made", [fits_and_bounds, pytest.param(experiments, marks=pytest.mark.slow)]
+)
 def test_pieces_give_the_numbers_of_the_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: Callable[[xr.DataTree], dict[str, xr.Dataset]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run = small_run(tmp_path / "run.zarr", length=16).tree()
     whole = made(run)
     monkeypatch.setattr(arrays, "ENTRIES", 1)
     assert len(arrays.pieces(3, 10)) == 3
     parts = made(run)
+    assert whole
     for name, group in whole.items():
         xr.testing.assert_allclose(parts[name], group, rtol=1e-9)
-
-
-def made(run: xr.DataTree) -> dict[str, xr.Dataset]:
-    fits = fitted(run["capture"].to_dataset())
-    bounds = {"envelope": envelope_dataset(joined(run, tree_of(fits)))}
-    whole = overall(joined(run, tree_of(bounds)))
-    return fits | bounds | experiments(run) | {"summary": whole}
 
 
 def kinds(capture: xr.Dataset) -> tuple[float, float, float]:

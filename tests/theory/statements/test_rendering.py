@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -73,19 +74,25 @@ def scope() -> dict[str, Any]:
     return found | {str(tokens): members for tokens, members in SETS.items()}
 
 
+@cache
+def exact_numbers() -> dict[sp.Symbol, sp.Rational]:
+    """The numbers of `scope` by their symbols, without rounding."""
+    given, symbol_of = scope(), [meaning.symbol for meaning in MEANINGS.values()]
+    return {
+        symbol: sp.nsimplify(given[str(symbol)])
+        for symbol in symbol_of
+        if isinstance(symbol, sp.Symbol) and symbol not in SETS
+    }
+
+
 def by_sympy(expression: sp.Basic) -> Any:
     """The same numbers put into the symbols."""
-    numbers = {
-        meaning.symbol: scope()[str(meaning.symbol)]
-        for meaning in MEANINGS.values()
-        if isinstance(meaning.symbol, sp.Symbol)
-    }
-    numbers = {
-        symbol: sp.nsimplify(value) for symbol, value in numbers.items() if symbol not in SETS
-    }
+    numbers = exact_numbers()
     for kind, meant in ((Norm, sp.Abs), (Inner, sp.Mul), (Mean, lambda value: value)):
         expression = expression.replace(kind, meant)
-    spelled = spell_out(expression, SETS).subs(numbers)
+    spelled = spell_out(expression, SETS)
+    # Without a sum no symbol is bound, and each is replaced as it stands, in a tenth of the time.
+    spelled = spelled.subs(numbers) if spelled.has(sp.Sum) else spelled.xreplace(numbers)
     spelled = spelled.replace(sp.Sum, lambda *arguments: sp.Sum(*arguments).doit())
     spelled = spelled.replace(
         lambda node: isinstance(node, sp.Indexed),
