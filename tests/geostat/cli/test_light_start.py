@@ -12,11 +12,14 @@ from support.spine import Finished
 
 HEAVY = ("torch", "transformers")
 COMMANDS = {
-    "what measures nothing": (
+    "theory": (
         "--help",
         "theory 12",
-        "theory --errata",
         "whatif --from RUN --head L0H0 --set N=2:8:3 --gram offset --out OUT/whatif",
+        "tables RUN --only verdicts --out OUT/tables",
+    ),
+    "page": (
+        "theory --errata",
         "tables RUN --out OUT/tables",
         "figures RUN --out OUT/figures",
         "report RUN --out OUT/report",
@@ -30,7 +33,8 @@ COMMANDS = {
 @pytest.mark.parametrize(
     "alike",
     [
-        "what measures nothing",
+        "theory",
+        pytest.param("page", marks=pytest.mark.slow),
         pytest.param("compare", marks=pytest.mark.slow),
         pytest.param("fit and confront", marks=pytest.mark.slow),
     ],

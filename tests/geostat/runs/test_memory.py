@@ -52,7 +52,7 @@ def test_pieces_give_the_numbers_of_the_whole(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run = small_run(tmp_path / "run.zarr", length=16).tree()
+    run = small_run(tmp_path / "run.zarr", length=16, n=np.array([1, 2, 5, 16])).tree()
     whole = made(run)
     monkeypatch.setattr(arrays, "ENTRIES", 1)
     assert len(arrays.pieces(3, 10)) == 3
