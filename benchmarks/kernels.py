@@ -3,8 +3,9 @@ interrupts.
 
 Each round runs one document's forward plain, then with one more thing done at each layer, so that
 caches and other threads are what they are in a capture. Printed: the median over rounds of (with /
-plain − 1), the share of a plain forward; and the same in seconds. Run: python -m benchmarks.kernels
-[--rounds K] [--tokens T]
+plain − 1), the share of a plain forward; and the same in seconds. `--layer` times instead the parts
+of one layer of that shape with random values and no model, its cosines held whole and in columns,
+in turns. Run: python -m benchmarks.kernels [--layer] [--rounds K] [--tokens T]
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ import numpy as np
 import torch
 
 from empirical.measure import layer as summaries
-from empirical.measure import nulls
+from empirical.measure import nulls, pairs
+from empirical.measure.compiled import Task, spread
+from empirical.measure.convention import Convention
 from empirical.measure.selection import separability
-from empirical.measure.sizes import default_n
+from empirical.measure.sizes import Sizes, default_n
 from empirical.sources.builtin_texts import topics
 from empirical.sources.models import LoadedModel, find
 from empirical.sources.windows import windows
@@ -45,6 +48,48 @@ def parts(tokens: int) -> dict[str, OnLayer]:
             alpha, values, grid, seed=(0, 0, layer)
         ),
     }
+
+
+def time_layer(tokens: int) -> dict[str, float]:
+    """Return the seconds of each part of a layer of 9 heads and 3 kv_heads, d = 64."""
+    chance = np.random.default_rng(0)
+    alpha = chance.exponential(size=(9, tokens)).astype(np.float32)
+    alpha /= alpha.sum(axis=1, keepdims=True)
+    cosines = pairs.Pairs(
+        chance.normal(size=(3, tokens, 64)).astype(np.float32),
+        sink=True,
+        offset=0,
+        bins=summaries.lag_bins(tokens),
+        blocks=summaries.position_blocks(tokens),
+    )
+    heads = summaries.Curves(alpha, cosines, Sizes(None, tokens), Convention.PAPER)
+    seconds = dict.fromkeys(("products", "heads", "sums by lag"), 0.0)
+
+    def timed(name: str, tasks: list[Task]) -> None:
+        start = time.perf_counter()
+        spread(tasks)
+        seconds[name] += time.perf_counter() - start
+
+    spread(cosines.normalise())
+    for blocks in cosines.batches():
+        timed("products", [task for block in blocks for task in cosines.fill(block)])
+        timed("heads", [task for block in blocks for task in heads.add(block)])
+        timed("sums by lag", [task for block in blocks for task in cosines.add(block)])
+    return seconds | {"all": sum(seconds.values())}
+
+
+def parts_of_a_layer(tokens: int, rounds: int) -> None:
+    """Print the median seconds of each part, cosines held whole and in columns."""
+    ways = {"whole": pairs.WHOLE, "in columns": pairs.CELLS}
+    taken: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
+    for _ in range(rounds + 1):  # the first compiles, and warms the caches
+        for name, cells in ways.items():
+            pairs.WHOLE = cells  # type: ignore[misc]
+            taken[name].append(time_layer(tokens))
+    print(f"{tokens} tokens, {torch.get_num_threads()} threads, median of {rounds} rounds, seconds")
+    for name, rows in taken.items():
+        medians = {part: np.median([row[part] for row in rows[1:]]) for part in rows[0]}
+        print(f"{name:12s} " + ", ".join(f"{part} {one:.2f}" for part, one in medians.items()))
 
 
 def time_plain(model: LoadedModel, ids: torch.Tensor) -> float:
@@ -77,7 +122,11 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--tokens", type=int, default=1025)
+    parser.add_argument("--layer", action="store_true")
     arguments = parser.parse_args()
+    if arguments.layer:
+        parts_of_a_layer(arguments.tokens, arguments.rounds)
+        return
     model = find(None).load()
     ids = torch.as_tensor(
         windows(topics(), model.tokenizer, length=arguments.tokens, count=1).token_ids.astype(
