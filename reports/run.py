@@ -236,8 +236,35 @@ def listed(attrs: Mapping[Any, Any], name: str) -> list[str]:
     """The texts of an attribute, of which one alone may have been stored as a text; none where
     it is missing.
     """
-    texts = attrs.get(name) or []
-    return [texts] if isinstance(texts, str) else [str(text) for text in texts]
+    texts = attrs.get(name)
+    if texts is None or isinstance(texts, str):
+        return [texts] if texts else []
+    if not isinstance(texts, list | tuple | np.ndarray):
+        raise InputError(
+            f"The attribute {name} is {texts!r}, expected texts. Run `geostat confront` on the run"
+            " to write it anew."
+        )
+    return [str(text) for text in texts]
+
+
+RESULT = {"key", "answer", "verdict", "number", "counts"}
+"""What a key result tells."""
+
+
+def key_results(summary: Mapping[Any, Any]) -> list[dict[str, Any]]:
+    """The key results among a /summary's attributes; none of one made before there were any."""
+    found = []
+    for line in listed(summary, "key_results"):
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            found.append(line)
+        if not (isinstance(found[-1], dict) and found[-1].keys() >= RESULT):
+            raise InputError(
+                f"The attribute key_results holds {line!r:.60}, expected what a key result tells."
+                " Run `geostat confront` on the run to write it anew."
+            )
+    return found
 
 
 def notes(data: xr.Dataset) -> str:

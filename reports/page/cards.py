@@ -6,7 +6,6 @@ is drawn here.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +17,7 @@ from reports.figures.sparkline import WORDS, sparkline
 from reports.page import header
 from reports.page.bounds import cost_in_short
 from reports.page.svg import inline_svg
-from reports.run import Run, listed
+from reports.run import Run, key_results
 from reports.text.key_result import limits_in_words, number_in_words, sentence, states
 
 TITLES: Final = {
@@ -80,13 +79,12 @@ def cards(run: Run, folder: str = "") -> list[Card]:
     there were any.
     """
     suffix = f"-{folder}" if folder else ""
-    lines = listed(run.summary.attrs, "key_results")
-    return [_card(json.loads(line), run, suffix) for line in lines]
+    return [_card(result, run, suffix) for result in key_results(run.summary.attrs)]
 
 
 def cards_without_curves(summary: xr.Dataset) -> list[Card]:
     """The key results of a /summary that came without the run behind it."""
-    return [_card(json.loads(line), None, "") for line in listed(summary.attrs, "key_results")]
+    return [_card(result, None, "") for result in key_results(summary.attrs)]
 
 
 def curve_of(key: str, run: Run, name: str = "curve") -> Markup | None:

@@ -22,7 +22,7 @@ from reports.page import header
 from reports.page.cards import Card
 from reports.page.svg import Shown
 from reports.page.topics import Topic
-from reports.run import Run, column, listed, words_of
+from reports.run import Run, column, key_results, listed, words_of
 from reports.tables.table import Table
 
 FORMAT: Final = "geostat-report-1"
@@ -75,7 +75,7 @@ def of_part(
         "layers": run.capture["layer"].values.tolist(),
         "heads": run.heads,
         "value_heads": run.kv_heads,
-        "key_results": [json.loads(line) for line in listed(run.summary.attrs, "key_results")],
+        "key_results": key_results(run.summary.attrs),
         "short_sentences": {card.key: card.sentence for card in cards},
         "sentences": listed(run.summary.attrs, "sentences"),
         "topics": [of_topic(topic) for topic in topics],

@@ -119,9 +119,8 @@ def edited(draw: st.DrawFn, whole: Any) -> Any:
                 if kind == 0:
                     del place[key]
                 elif kind == 1 and isinstance(place, dict):
-                    place[draw(st.sampled_from(("x", "", "zarr_format", "pending")))] = draw(
-                        st.sampled_from(VALUES)
-                    )
+                    name = draw(st.sampled_from(("x", "", "zarr_format", "pending")))
+                    place[name] = deepcopy(draw(st.sampled_from(VALUES)))
                 else:
                     place[key] = deepcopy(draw(st.sampled_from(VALUES)))
                 break

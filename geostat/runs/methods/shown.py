@@ -4,7 +4,6 @@ which call leads on. Imports xarray; reports on first use.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -127,11 +126,9 @@ def _next(run: xr.DataTree) -> list[str]:
 
 
 def _key_results(run: xr.DataTree) -> list[dict[str, Any]]:
-    from reports.run import listed
+    from reports.run import key_results
 
-    if "summary" not in run.children:
-        return []
-    return [json.loads(line) for line in listed(run["summary"].attrs, "key_results")]
+    return key_results(run["summary"].attrs) if "summary" in run.children else []
 
 
 def _claims(run: xr.DataTree) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from empirical.store.manifest import digests
 from empirical.store.store import Store
 from geostat.runs import files
 from geostat.runs.methods.accessor import RunMethods
+from reports.errors import InputError as ReportError
 
 FUZZING: dict[str, Any] = {
     "deadline": None,
@@ -50,7 +51,7 @@ def refused_at_most(read: Callable[[], object]) -> None:
     try:
         with timely():
             read()
-    except (InputError, StoreError) as error:
+    except (InputError, ReportError, StoreError) as error:
         print(error)  # that it can be said
 
 

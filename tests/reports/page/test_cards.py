@@ -7,10 +7,11 @@ import pytest
 import xarray as xr
 from support.reports_tree import KEY_RESULTS, run_tree
 
+from reports.errors import InputError
 from reports.figures.sparkline import CURVES, sparkline
 from reports.page.cards import cards
 from reports.page.page import write_page
-from reports.run import Run
+from reports.run import Run, key_results
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +30,18 @@ def test_a_card_says_what_its_key_result_says(run):
     assert made["norms"].number == "Number of norms: 0.123 (0.1 to 0.2); tolerated 0.05"
     assert made["similarity"].number == "Number of similarity: 0.123"
     assert (made["norms"].symbol, made["similarity"].symbol) == ("✗", "?")
+
+
+@pytest.mark.parametrize(
+    "wrong", [True, 3, {"norms": 1}, ["no JSON"], ["[1]"], ['{"key": "norms"}']]
+)
+def test_what_is_no_key_result_is_refused_with_the_remedy(wrong):
+    with pytest.raises(InputError, match=r"key_results.* expected .* `geostat confront`"):
+        key_results({"key_results": wrong})
+
+
+def test_a_run_made_before_there_were_key_results_has_none():
+    assert key_results({}) == key_results({"key_results": []}) == []
 
 
 @pytest.mark.parametrize("key", CURVES)
