@@ -16,6 +16,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from gguf import GGUFReader
 from safetensors import safe_open
 from transformers import PreTrainedConfig, PreTrainedModel
@@ -84,12 +85,23 @@ def safetensors_tensors(files: Iterable[Path]) -> dict[str, int]:
     return out
 
 
+class _WholeReader(GGUFReader):
+    """A reader that refuses what lies beyond the end of its file. The original goes on without
+    moving: a damaged length of an array keeps it busy for ever, and its memory grows.
+    """
+
+    def _get(self, offset: int, dtype: Any, count: int = 1, *order: Any, **named: Any) -> Any:
+        if int(offset) + np.dtype(dtype).itemsize * int(count) > len(self.data):
+            raise ValueError("ends beyond the file")
+        return super()._get(offset, dtype, count, *order, **named)
+
+
 def gguf_tensors(file: Path) -> tuple[str, dict[str, int]]:
     """Return the architecture of a GGUF file, and how many elements each of its tensors has; an
     InputError where it is cut short or none.
     """
     try:
-        reader = GGUFReader(file)
+        reader = _WholeReader(file)
         return reader.fields["general.architecture"].contents(), {
             tensor.name: int(tensor.n_elements) for tensor in reader.tensors
         }

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,12 +15,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from support.families import FAMILIES, OTHERS, letters, tiny
+from support.fuzz import timely
 from support.gguf_files import gguf_file
 from transformers import PreTrainedModel
 from transformers.utils import logging
 
 from empirical.errors import InputError
-from empirical.sources import builtin, folders, models
+from empirical.sources import builtin, checkpoints, folders, models
 from empirical.sources.models import find
 
 Tensors = dict[str, torch.Tensor]
@@ -229,6 +231,19 @@ def test_tensors_of_a_gguf_file_that_are_not_those_of_its_header_are_named(
         refusal(file)
         == f"{file}: {MISFIT}{said} Get a whole copy of the model, or one as .safetensors."
     )
+
+
+def test_an_array_of_a_gguf_header_that_is_longer_than_its_file_is_refused_at_once(
+    tmp_path: Path,
+) -> None:
+    file = gguf_file(tmp_path / "long.gguf")
+    data = file.read_bytes()
+    name = b"tokenizer.ggml.merges"
+    at = data.index(name) + len(name) + 4  # behind the name and that this is an array
+    file.unlink()  # what was read may still be mapped
+    file.write_bytes(data[:at] + struct.pack("<IQ", 0, 2**40) + data[at + 12 :])
+    with timely(5), pytest.raises(InputError, match=r"long\.gguf: is cut short or no GGUF file"):
+        checkpoints.gguf_tensors(file)
 
 
 @pytest.mark.parametrize(
