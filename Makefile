@@ -13,7 +13,7 @@ DOWNLOADS := | { grep --line-buffered -E '^ *(Downloading|Using cached|Processin
 # A process has one thread, or they fight for the cores; it keeps the bytecode, as some sixty start.
 TESTS := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
-.PHONY: report test test-all test-browser test-latex docs check bench studies format clean
+.PHONY: report test test-all test-browser test-latex test-object-store docs check bench studies format clean
 
 report: $(STAMP)
 	$(BIN)/geostat run --documents 8 --length 1024 --out $(OUT)
@@ -37,6 +37,10 @@ docs: $(STAMP)
 test-latex: $(STAMP)
 	command -v pdflatex || { echo "pdflatex is missing: install Debian's packages texlive-latex-extra texlive-science lmodern"; exit 2; }
 	$(TESTS) tests/reports/tables/test_compiled.py -m "slow or not slow"
+
+test-object-store: $(STAMP)
+	$(BIN)/python -m pip install --quiet --upgrade --target $(VENV)/object-store s3fs==2026.9.0 'moto[server]==5.2.5'
+	$(TESTS) tests/geostat/cli/test_object_store.py -m "slow or not slow"
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -17,6 +17,7 @@ from empirical.errors import InputError, StoreError
 from empirical.store.disk import writing
 from empirical.store.journal import settle
 from empirical.store.manifest import UNFINISHED, beside, finish, read_root
+from empirical.store.mirror import send
 
 
 def recover(path: Path) -> None:
@@ -52,13 +53,29 @@ def recover(path: Path) -> None:
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
+def alone(path: Path, *, sends: bool = True) -> Iterator[None]:
     """Be the one process that writes to the run at `path`, or where it will be, and put in order
     what others left; an InputError where another does.
 
     A link is followed, so that a run has one lock under all its names. Without file locks (Windows)
-    nothing is held.
+    nothing is held. What was changed of a working copy is sent to where it belongs at the end,
+    unless `sends` is False.
     """
+    with _locked(path):
+        try:
+            yield
+        except BaseException:
+            with suppress(InputError):  # what went wrong before is what is to be said
+                if sends:
+                    send(path.resolve())
+            raise
+        if sends:
+            send(path.resolve())
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock, and put in order what others left."""
     try:
         import fcntl
     except ImportError:

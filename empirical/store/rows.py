@@ -64,7 +64,8 @@ def read_rows(folder: Path, head: Mapping[str, Any], *, more: bool) -> list[dict
     file, chain, rows = folder / FILE, "", []
     try:
         with reading(file), open(file, "rb") as opened:
-            text = opened.read(head["bytes"])
+            # no more is asked for than is there: an edited manifest may tell of any number
+            text = opened.read(min(head["bytes"], os.fstat(opened.fileno()).st_size))
             longer = bool(opened.read(1))
     except FileNotFoundError:
         text, longer = b"", False

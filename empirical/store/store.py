@@ -40,6 +40,7 @@ from empirical.store.manifest import (
     save,
     under_way,
 )
+from empirical.store.mirror import send
 from empirical.store.rows import NO_ROWS
 from empirical.store.shards import DOCUMENTS
 from empirical.store.stored_run import StoredRun
@@ -155,6 +156,7 @@ class Store(StoredRun):
             if self._folder != self.path:
                 flush_all(files_below(self._folder), self._folder)
                 self._take_place()
+        send(self.path)
 
     def settle(self) -> None:
         """Move what stands in the journal into shards: when no more documents come for now, and

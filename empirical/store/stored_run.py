@@ -24,6 +24,7 @@ from empirical.store.integrity import Which, check, looked_at
 from empirical.store.journal import as_settled
 from empirical.store.lock import alone
 from empirical.store.manifest import FIT_AGAIN, MEASURE_AGAIN, Mark, beside, mark_of, read_root
+from empirical.store.mirror import called
 
 Read = TypeVar("Read")
 
@@ -76,6 +77,8 @@ class StoredRun:
         ):  # a new run was to take its place and was killed
             with alone(store.path):
                 pass
+        if not store.path.exists() and (url := called(store.path)) != str(store.path):
+            raise InputError(f"{url}: no such run. Make one with `geostat capture --out {url}`.")
         store._load()
         return store
 

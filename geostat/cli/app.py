@@ -142,7 +142,7 @@ def report_command(run: Path, out: Path | None, require: list[str] | None, quiet
 
     _, required = _judged_by(None, require)
     store = _open(run)
-    page = write_report(store, out or store.path.parent, console=_talk(quiet=quiet))
+    page = write_report(store, out, console=_talk(quiet=quiet))
     output.write({"report": str(page)}, quiet=quiet)
     _hold_to(store.path, required, quiet=quiet)
 
@@ -154,7 +154,7 @@ def part_command(
     from geostat.runs.render import write_part
 
     store = _open(run)
-    paths = write_part(part, store, out or store.path.parent / part, **asked)
+    paths = write_part(part, store, out, **asked)
     output.write({part: [str(path) for path in paths]}, quiet=quiet)
 
 

@@ -63,12 +63,13 @@ def examine(run: Path | None = None) -> dict[str, Any]:
         "versions": [f"{name} {_version(name)}" for name in LIBRARIES],
     }
     if run is not None:
+        from empirical.store.mirror import called
         from empirical.store.store import Store
         from geostat.runs.files import store_path
 
-        store = Store.open(store_path(run))
+        store = Store.open(store_path(run, anew=True))
         results = ", ".join(f"/{name}" for name in store.results) or "no results yet"
-        out["run"] = f"{store.path} is sound: {len(store.documents)} documents; {results}"
+        out["run"] = f"{called(store.path)} is sound: {len(store.documents)} documents; {results}"
     return out
 
 
@@ -88,7 +89,7 @@ def repair(run: Path | None, allowed: Mapping[str, bool], *, console: Console) -
         raise InputError(
             "--repair: names no run, expected one. Name it, as in `geostat doctor report --repair`."
         )
-    path = store_path(run)
+    path = store_path(run, anew=True)
     captured = recorded(path, "capture")
     if captured is not None:
         captured = captured[0], captured[1] | dict(allowed)

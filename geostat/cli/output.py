@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -11,8 +12,12 @@ import typer
 
 def write(result: dict[str, Any], *, as_json: bool = False, quiet: bool = False) -> None:
     """Print a command's result: as JSON, or, unless quiet, a name with its value, its lines or a
-    table.
+    table. A run at a URL is told by that.
     """
+    if "run" in result and Path(str(result["run"])).suffix == ".zarr":
+        from empirical.store.mirror import called
+
+        result = result | {"run": called(Path(str(result["run"])))}
     if as_json:
         sys.stdout.write(json.dumps(result, indent=1, allow_nan=False) + "\n")
         return

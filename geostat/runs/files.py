@@ -7,6 +7,7 @@ machine, with torch, where a capture has.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
@@ -19,22 +20,48 @@ from typing import Any, Final
 
 from empirical.errors import InputError as MeasurementError
 from empirical.store.disk import replace, writing
+from empirical.store.mirror import called, send, url_of
 from geostat.errors import InputError
 
+DIGITS: Final = 16
+"""Hexadecimal digits of a URL's sha256 that name the folder of its working copy."""
 STAGES: Final = ("capture", "fit", "confront", "report")
 
 
-def store_path(out: Path) -> Path:
-    """Where a run lies: `out` itself when it names a store, else run.zarr inside it.
+def store_path(out: Path, *, anew: bool = False) -> Path:
+    """Where a run lies: `out` itself when it names a store, else run.zarr inside it; of a run at a
+    URL its working copy in geostat's cache, brought up to date, with `anew` file by file.
 
     >>> str(store_path(Path("report")))
     'report/run.zarr'
     """
-    return out if out.suffix == ".zarr" else out / "run.zarr"
+    path = out if out.suffix == ".zarr" else out / "run.zarr"
+    url = url_of(path)
+    if url is None:
+        return path
+    from empirical.sources.caches import place_in_cache
+    from empirical.store.working_copy import working_copy
+
+    name = hashlib.sha256(url.encode()).hexdigest()[:DIGITS]
+    return working_copy(url, place_in_cache(f"runs/{name}"), anew=anew)
+
+
+def page_place(store: Path) -> Path:
+    """Where the page of a run goes, unless told: beside its store, of a run at a URL into report/.
+
+    >>> str(page_place(Path("paper/run.zarr")))
+    'paper'
+    """
+    return store.parent if called(store) == str(store) else Path("report")
 
 
 def refuse_unwritable(folder: Path) -> None:
     """Refuse a folder that cannot be made or written, before long work is done for it."""
+    if url := url_of(folder):
+        raise InputError(
+            f"{url}: expected a folder of this machine, where pages, tables and figures go; at a"
+            " URL a run may stand. Give --out a folder."
+        )
     there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not there.is_dir():
         raise InputError(
@@ -162,6 +189,7 @@ def _write(path: Path, known: Mapping[str, Any]) -> None:
         return
     with writing(beside):
         replace(beside, json.dumps(known, indent=1, sort_keys=True) + "\n")
+    send(path)
 
 
 def _known(path: Path) -> dict[str, Any]:

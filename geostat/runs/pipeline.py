@@ -15,7 +15,7 @@ from geostat.datasets.queries import MEASURED
 from geostat.errors import InputError
 from geostat.runs import stages
 from geostat.runs.console import QUIET, Console, compilation_told
-from geostat.runs.files import store_path, timed
+from geostat.runs.files import refuse_unwritable, store_path, timed
 from geostat.runs.groups import ASSUMPTIONS, CONFRONTED, FITTED, group_of, measured
 from geostat.runs.render import write_report
 from geostat.verdicts.tolerances import Tolerance
@@ -119,7 +119,8 @@ def run(
     """The main job; returns the path of the report. how: what else `measure` takes."""
     from geostat.runs.measurement import measure
 
+    refuse_unwritable(folder := out if out.suffix != ".zarr" else out.parent)
     store = measure(settings, out, console=console, **how)
     fit(store, cluster=settings.cluster, console=console)
     confront(store, tolerances=tolerances, cluster=settings.cluster, console=console)
-    return write_report(store, out if out.suffix != ".zarr" else out.parent, console=console)
+    return write_report(store, folder, console=console)

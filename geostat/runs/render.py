@@ -10,20 +10,22 @@ from typing import Final, Literal
 
 import xarray as xr
 
+from empirical.store.mirror import called
 from empirical.store.store import Store
 from geostat.display.tree import with_display
 from geostat.errors import InputError, refuse_unknown
 from geostat.runs.console import QUIET, Console
-from geostat.runs.files import commands_of, refuse_unwritable, seconds_of, timed
+from geostat.runs.files import commands_of, page_place, refuse_unwritable, seconds_of, timed
 from geostat.verdicts.answers import refuse_older
 
 
-def write_report(store: Store, out: Path, *, console: Console = QUIET) -> Path:
-    """Write report.html, report.json, figures and tables of a confronted run below `out`; returns
-    the page's path.
+def write_report(store: Store, out: Path | None = None, *, console: Console = QUIET) -> Path:
+    """Write report.html, report.json, figures and tables of a confronted run below `out`, unless
+    told in `page_place`; returns the page's path.
     """
     from reports.page.page import write_page
 
+    out = out or page_place(store.path)
     refuse_unwritable(out)
     tree = _confronted(store)
     with timed(store.path, "report"):
@@ -44,6 +46,8 @@ def _as_given(path: Path) -> str:
     >>> _as_given(Path("report/run.zarr")), _as_given(Path("run.zarr")), _as_given(Path("a.zarr"))
     ('report', 'run.zarr', 'a.zarr')
     """
+    if (name := called(path)) != str(path):
+        return name
     return str(path.parent if path.name == "run.zarr" and path.parent.name else path)
 
 
@@ -65,7 +69,7 @@ NARROWEST, LEAST_SLIDE, WIDEST = 2.5, 8.0, 14.0
 def write_part(
     what: Literal["tables", "figures"],
     store: Store,
-    out: Path,
+    out: Path | None = None,
     *,
     only: str = "",
     formats: str = "",
@@ -74,7 +78,8 @@ def write_part(
     columns: int = 1,
     standalone: bool = False,
 ) -> list[Path]:
-    """Write tables or figures of a confronted run into `out`; returns their paths.
+    """Write tables or figures of a confronted run into `out`, unless told into a folder named after
+    them in `page_place`; returns their paths.
 
     `only` and `formats` name some, with commas between. Of figures, `width` is such as 3.25in, and
     `style` is paper or slides; of tables, `columns` are those of the paper that LaTeX is for, and
@@ -83,6 +88,7 @@ def write_part(
     Raises:
         InputError: for a name, a format, a width, a style or columns that mean nothing.
     """
+    out = out or page_place(store.path) / what
     kinds = _words(formats) or list(FORMATS[what][:2])
     for kind in kinds:
         refuse_unknown(kind, FORMATS[what], f"--format {kind}:")

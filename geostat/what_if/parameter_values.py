@@ -13,13 +13,10 @@ import numpy as np
 
 from geostat.errors import InputError, refuse_unknown
 from theory.errors import InputError as TooMany
-from theory.what_if.grid import WORD, refuse_beyond_memory
 from theory.what_if.parameters import PARAMETERS
 
-WRITTEN_OUT: Final = 6
-"""Numbers' worth of memory that one value takes while a range of them is read."""
-
-
+MOST_IN_RANGE: Final = 10_000
+"""Values of one range, at most: more are finer than any figure or table shows."""
 MOST_TOKENS: Final = 100_000_000
 """Tokens of a document in a study, at most."""
 
@@ -116,5 +113,9 @@ def _range(text: str) -> tuple[float, ...]:
         or (spacing and not (start > 0 and stop > 0))
     ):
         raise ValueError(text)
-    refuse_beyond_memory(WRITTEN_OUT * WORD * float(number), f"{number:,} values")
+    if number > MOST_IN_RANGE:
+        raise TooMany(
+            f"--set: a range of {number:,} values, expected at most {MOST_IN_RANGE:,}. Give a"
+            " smaller COUNT."
+        )
     return tuple((np.geomspace if spacing else np.linspace)(start, stop, number).tolist())

@@ -70,3 +70,11 @@ def test_what_a_killed_process_left_behind_the_rows_is_written_over(tmp_path: Pa
     append_rows(tmp_path, head, ROWS[:7])
     head = append_rows(tmp_path, head, ROWS[5:6])
     assert read_rows(tmp_path, head, more=False) == ROWS[:6]
+
+
+@pytest.mark.parametrize("told", [10**12, 2**63, 10**40])
+def test_more_bytes_than_any_file_has_are_told_as_damage(
+    tmp_path: Path, head: dict[str, Any], told: int
+) -> None:
+    with pytest.raises(StoreError, match="lines"):
+        read_rows(tmp_path, head | {"bytes": told}, more=False)

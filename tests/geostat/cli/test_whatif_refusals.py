@@ -229,10 +229,13 @@ REFUSED = {
     "no values": ("--set beta=", "--set beta=: expected beta=VALUE"),
     "multiples beside numbers": ("--set beta=1,x2", "--set beta=1,x2: expected beta=VALUE"),
     "more points than memory": (
-        "--set N=1:900:900 --set beta=0.1:1:1000000 --set d=1:1000:1000",
+        "--set N=1:900:900 --set beta=0.1:1:10000 --set eta=0.01:0.1:100 --set d=1:1000:1000",
         "900,000,000,000 points need",
     ),
-    "more values than memory": ("--set beta=0.1:1:1000000000000", "1,000,000,000,000 values need"),
+    "more values in a range than anybody reads": (
+        "--set beta=0.1:1:10001",
+        "a range of 10,001 values, expected at most 10,000. Give a smaller COUNT",
+    ),
     "more profiles than memory": (
         SHORT + " ".join(f"--set {name}=0.01:0.1:1000" for name in ("eta", "p_sink", "omega")),
         "1,000,000,000 points need",
