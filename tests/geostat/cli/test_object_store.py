@@ -146,7 +146,7 @@ def test_stages_of_two_machines_give_what_one_disk_holds(
     ):
         assert ended(on(machine, *words))[0] == 0, words
     assert contents(fetched(on, tmp_path, "a third")) == contents(disk)
-    read = f"import xarray as xr; print(xr.open_zarr({RUN!r}, group='summary').sizes['document'])"
+    read = f"import xarray as xr; print(xr.open_zarr({RUN!r}, group='capture').sizes['document'])"
     said = subprocess.run(
         [sys.executable, "-c", read], env=reaching(address), capture_output=True, text=True
     )
