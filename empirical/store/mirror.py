@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import uuid
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from platform import node
 from typing import TYPE_CHECKING, Final
 
 from empirical.errors import InputError
-from empirical.store.disk import DRAFT, replace, writing
+from empirical.store.disk import DRAFT, reading, replace, writing
 from empirical.store.manifest import below, beside, files_below
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def url_of(path: str | Path) -> str | None:
     ('s3://bucket/run.zarr', None)
     """
     match = URL.fullmatch(str(path))
-    if match is None or Path(path).exists():
+    if match is None or os.path.exists(path):
         return None
     protocol, rest = match.groups()
     return f"{protocol}://{'/' if protocol in ON_DISK else ''}{rest}"
@@ -82,13 +83,15 @@ def origin_of(path: Path) -> Origin | None:
     Raises:
         InputError: if what tells that is damaged.
     """
-    try:
-        return Origin(**json.loads(beside(path, "origin").read_text(encoding="utf-8")))
-    except FileNotFoundError:
+    file = beside(path, "origin")
+    if not os.path.exists(file):  # nor where no file can be
         return None
+    try:
+        with reading(file):
+            return Origin(**json.loads(file.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"{beside(path, 'origin')}: is damaged, expected where the run beside it belongs."
+            f"{file}: is damaged, expected where the run beside it belongs."
             f" Remove the folder {path.parent}: the run is fetched anew."
         ) from error
 

@@ -236,6 +236,12 @@ def test_a_url_that_means_nothing_is_refused_in_a_line(tmp_path: Path, url: str,
     assert len(str(refusal.value).splitlines()) == 1
 
 
+@pytest.mark.parametrize("path", ["/dev/null/run.zarr", "a" * 300 + "/run.zarr", "/dev/null"])
+def test_what_cannot_hold_an_origin_is_no_working_copy(path: str) -> None:
+    assert called(Path(path)) == path
+    assert url_of(f"s3://{path}") == f"s3://{path.lstrip('/')}"
+
+
 def test_a_damaged_origin_is_told(sent: Path) -> None:
     (sent.parent / f".{sent.name}.origin").write_text("{")
     with pytest.raises(InputError, match="is damaged, expected where the run beside it belongs"):
