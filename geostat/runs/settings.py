@@ -77,6 +77,8 @@ class Settings:
                     f"--{name} {seen}: expected at least {least}, a whole number. Use --{name}"
                     f" {least} or more."
                 )
+            if name != "seed" and value > MOST:
+                raise InputError(f"--{name} {value}: expected at most {MOST}. Use fewer.")
         Queries.read(self.queries, self.length)
         if isinstance(self.cluster, str):
             place(self.cluster)
@@ -105,6 +107,8 @@ class Settings:
         return Queries.read(self.queries, self.length)
 
 
+MOST: Final = 2**31 - 1
+"""Documents, tokens of a window and documents at once, at most: what an index of 32 bits holds."""
 CAPTURE: Final = ("documents", "count", "length", "out", "fresh", "null")
 """What `geostat.capture` takes beside a model and further settings."""
 HELD: Final = ("client", "tokenizer", "hash_weights")
