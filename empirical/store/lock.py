@@ -17,7 +17,7 @@ from empirical.errors import InputError, StoreError
 from empirical.store.disk import writing
 from empirical.store.journal import settle
 from empirical.store.manifest import UNFINISHED, beside, finish, read_root
-from empirical.store.mirror import send
+from empirical.store.mirror import held
 
 
 def recover(path: Path) -> None:
@@ -53,33 +53,24 @@ def recover(path: Path) -> None:
 
 
 @contextmanager
-def alone(path: Path, *, sends: bool = True) -> Iterator[None]:
+def alone(path: Path) -> Iterator[None]:
     """Be the one process that writes to the run at `path`, or where it will be, and put in order
     what others left; an InputError where another does.
 
     A link is followed, so that a run has one lock under all its names. Without file locks (Windows)
-    nothing is held. What was changed of a working copy is sent to where it belongs at the end,
-    unless `sends` is False.
+    nothing is held. A working copy's run is held at its URL, too, and what changed is sent.
     """
-    with _locked(path):
-        try:
-            yield
-        except BaseException:
-            with suppress(InputError):  # what went wrong before is what is to be said
-                if sends:
-                    send(path.resolve())
-            raise
-        if sends:
-            send(path.resolve())
+    with locked(path), held(path.resolve()):
+        recover(path.resolve())
+        yield
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock, and put in order what others left."""
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a run on this machine; an InputError where another process does."""
     try:
         import fcntl
     except ImportError:
-        recover(path)
         yield
         return
     target = path.resolve()
@@ -104,7 +95,6 @@ def _locked(path: Path) -> Iterator[None]:
             ):  # who held the lock before may have removed the file between our two steps
                 held = os.path.samestat(os.fstat(descriptor), lock.stat())
         try:
-            recover(target)
             yield
         finally:
             lock.unlink(missing_ok=True)

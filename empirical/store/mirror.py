@@ -1,15 +1,14 @@
 """Mirror of a run at a URL: what changed of its working copy on this machine is sent there.
 
 An object store has no rename, no flush and no lock, on which a run's safety rests. So a run is
-written on a disk, and its files follow once they are whole, the root's metadata last. A file beside
-the working copy, its `origin`, tells where it belongs and what was sent. `lock.alone` sends what a
-process changed as it ends, a capture what it kept, document by document.
-Source: fsspec's file systems. Imports fsspec on first use.
+written on a disk, and its files follow once they are whole. A file beside the working copy, its
+`origin`, tells where it belongs and what was sent. At the URL `.writer` names the working copy that
+is written to, from the first step of a command to its last, and `.stamp` names what stands there:
+another one after each send. Source: fsspec's file systems. Imports fsspec on first use.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -19,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from platform import node
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from empirical.errors import InputError
 from empirical.store.disk import DRAFT, reading, replace, writing
@@ -33,8 +32,12 @@ URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)")
 ON_DISK: Final = frozenset({"file", "local"})
 """Protocols whose addresses begin at the root of a disk."""
 ROOT: Final = "zarr.json"
-SENDING: Final = ".sending"
-"""What stands at the URL while files are sent: it names the working copy that they come from."""
+STAMP: Final = ".stamp"
+"""What names the state of the run at the URL; while files are sent, `UNDER_WAY` and the sender."""
+WRITER: Final = ".writer"
+"""What names the working copy that is written to."""
+UNDER_WAY: Final = "sending "
+MARKS: Final = frozenset({STAMP, WRITER})
 
 
 def url_of(path: str | Path) -> str | None:
@@ -46,7 +49,7 @@ def url_of(path: str | Path) -> str | None:
     match = URL.fullmatch(str(path))
     if match is None or os.path.exists(path):
         return None
-    protocol, rest = match.groups()
+    protocol, rest = match[1].lower(), match[2]
     return f"{protocol}://{'/' if protocol in ON_DISK else ''}{rest}"
 
 
@@ -58,18 +61,26 @@ def called(path: Path) -> str:
 
 @dataclass(slots=True)
 class Origin:
-    """Where a working copy belongs, and what both held when they were last alike.
+    """Where a working copy belongs, and the state of both when they were last equal.
 
-    root: sha256 of the root's metadata there, None where none stood; files: when each file here was
-    written, in ns, and its bytes; keys: what the file system told of each file that came from
-    there; token: names this copy.
+    token: names this copy; stamp: of the state that stood there, None where nothing did; sending:
+    the stamp that a send which was begun will leave; files: when each file here was written, in ns,
+    and its bytes; keys: what the file system told of each file that came from there; fetched:
+    stamp, files and keys of a state that was about to take the place of this copy.
     """
 
     url: str
-    root: str | None = None
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    stamp: str | None = None
+    sending: str | None = None
     files: dict[str, list[int]] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
-    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    fetched: dict[str, Any] = field(default_factory=dict)
+
+    def ours(self, stamp: str | None) -> bool:
+        """Whether what stands there came from this copy, in a send that may not have ended."""
+        known = {self.stamp, self.sending, f"{UNDER_WAY}{self.token}"} - {None}
+        return stamp in known or stamp is self.stamp is None
 
     def save(self, path: Path) -> None:
         """Write it beside the working copy at `path`."""
@@ -108,12 +119,38 @@ def files_of(path: Path) -> dict[str, list[int]]:
     }
 
 
-def send(path: Path) -> None:
-    """Send what changed of the run at `path` to where it belongs; nothing where it is no working
-    copy, or no run stands there yet. For the one process that writes to it.
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Be the one machine that writes to the run at the URL where `path` belongs, and send what
+    changed at the end; nothing where `path` is no working copy.
+
+    After an error nothing is sent: what counts was sent before, and what is wrong here shall not
+    get there.
 
     Raises:
-        InputError: if the URL cannot be reached, or another machine wrote there.
+        InputError: if the URL cannot be reached, another machine writes there, or did since this
+            copy was fetched.
+    """
+    origin = origin_of(path)
+    if origin is None:
+        yield
+        return
+    with Remote.of(origin.url, path) as remote:
+        remote.take(origin, path)
+    try:
+        yield
+        send(path)
+    finally:
+        with suppress(InputError), Remote.of(origin.url, path) as remote:
+            remote.remove(WRITER)
+
+
+def send(path: Path) -> None:
+    """Send what changed of the run at `path` to where it belongs; nothing where it is no working
+    copy, or no run stands there yet. For the one that holds it (`held`).
+
+    Raises:
+        InputError: if the URL cannot be reached.
     """
     origin = origin_of(path)
     if origin is None or not (path / ROOT).exists():
@@ -121,15 +158,13 @@ def send(path: Path) -> None:
     here = files_of(path)
     changed = [name for name, mark in here.items() if origin.files.get(name) != mark]
     gone = [name for name in origin.files if name not in here]
-    if not changed and not gone:
+    if not changed and not gone and origin.sending is None:
         return
+    origin.sending = uuid.uuid4().hex
+    origin.files |= {name: [0, 0] for name in changed}  # where this breaks off they may be there
+    origin.save(path)
     with Remote.of(origin.url, path) as remote:
-        sender = remote.sender()
-        if sender is not None and origin.token not in sender:
-            raise busy(origin.url, sender)
-        if sender is None and remote.root() != origin.root:
-            raise both_changed(path, origin.url)
-        remote.system.pipe_file(remote.at(SENDING), f"{node()}:{path} {origin.token}".encode())
+        remote.write(STAMP, f"{UNDER_WAY}{origin.token}")
         # the root last: it names what has arrived; files that go, such as those of documents that
         # were settled, after it
         for names in (sorted({*changed} - {ROOT}), sorted({*changed} & {ROOT})):
@@ -137,13 +172,20 @@ def send(path: Path) -> None:
                 there = [remote.at(name) for name in names]
                 remote.system.put([str(path / name) for name in names], there)
         for name in gone:
-            with suppress(FileNotFoundError):
-                remote.system.rm_file(remote.at(name))
-        origin.files, origin.root = here, digest((path / ROOT).read_bytes())
-        for name in (*changed, *gone):
-            origin.keys.pop(name, None)
+            remote.remove(name)
+        remote.write(STAMP, origin.sending)
+    origin.files, origin.stamp, origin.sending = here, origin.sending, None
+    for name in (*changed, *gone):
+        origin.keys.pop(name, None)
+    origin.save(path)
+
+
+def send_all_next(path: Path) -> None:
+    """Have the next send send every file, whatever was sent before."""
+    origin = origin_of(path)
+    if origin is not None:
+        origin.files, origin.keys = {}, {}
         origin.save(path)
-        remote.done()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,48 +230,45 @@ class Remote:
             return f"{self.base.rpartition('/')[0]}/{name[3:]}"
         return f"{self.base}/{name}"
 
-    def root(self) -> str | None:
-        """Return the digest of the root's metadata; None where none stands."""
-        data = self._read(ROOT)
-        return None if data is None else digest(data)
+    def take(self, origin: Origin, path: Path) -> None:
+        """Say that the working copy at `path` is written to; refuse where another one is, or what
+        stands there is not what was fetched.
+        """
+        writer = self.read(WRITER)
+        if writer is None or origin.token in writer:
+            self.write(WRITER, f"{node()}:{path} {origin.token}")
+            writer = self.read(WRITER)  # another one's, if it began in the same moment
+        if writer is None or origin.token not in writer:
+            raise busy(origin.url, writer or "")
+        if not origin.ours(self.read(STAMP)):
+            self.remove(WRITER)
+            raise InputError(
+                f"{origin.url}: was changed from elsewhere just now. Run the same command again."
+            )
 
-    def sender(self) -> str | None:
-        """Return what names the working copy that is being sent; None where none is."""
-        data = self._read(SENDING)
-        return None if data is None else data.decode(errors="replace")
-
-    def done(self) -> None:
-        """Say that nothing is being sent."""
-        with suppress(FileNotFoundError):
-            self.system.rm_file(self.at(SENDING))
-
-    def _read(self, name: str) -> bytes | None:
+    def read(self, name: str) -> str | None:
+        """Return the text of a small file; None where there is none."""
         try:
-            return bytes(self.system.cat_file(self.at(name)))
+            return bytes(self.system.cat_file(self.at(name))).decode(errors="replace")
         except FileNotFoundError:
             return None
 
+    def write(self, name: str, text: str) -> None:
+        """Write a small file."""
+        self.system.pipe_file(self.at(name), text.encode())
 
-def digest(data: bytes) -> str:
-    """Return the sha256 of a file."""
-    return hashlib.sha256(data).hexdigest()
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with suppress(FileNotFoundError):
+            self.system.rm_file(self.at(name))
 
 
-def busy(url: str, sender: str) -> InputError:
-    """Another machine is sending, or was stopped while it did."""
-    where = sender.rpartition(" ")[0] or "one that does not tell its name"
+def busy(url: str, writer: str) -> InputError:
+    """Another machine writes, or was stopped while it did."""
+    where = writer.rpartition(" ")[0] or "another machine"
     return InputError(
-        f"{url}: is being written from {where}, or that was stopped half-way. Wait, or run the last"
-        f" command again there; where that is gone for good, remove {url}/{SENDING}."
-    )
-
-
-def both_changed(path: Path, url: str) -> InputError:
-    """The working copy and the run at its URL were changed apart."""
-    return InputError(
-        f"{url}: was changed or removed by others since it was last alike with the working copy"
-        f" {path}. Remove the folder {path.parent} to take what stands there; to keep the copy,"
-        " move it elsewhere first."
+        f"{url}: is being written from {where}, expected no other. Wait until it ends, or run its"
+        f" last command again there; where it is gone for good, remove {url}/{WRITER}."
     )
 
 

@@ -1,9 +1,10 @@
 """Working copy of a run that stands at a URL: found in a folder of this machine, and brought up to
-date. Imports fsspec on first use.
+date: fetched beside it, then put into its place as a whole. Imports fsspec on first use.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import time
@@ -11,100 +12,166 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from empirical.errors import InputError
 from empirical.store.disk import writing
-from empirical.store.lock import alone
+from empirical.store.lock import locked
 from empirical.store.manifest import beside
 from empirical.store.mirror import (
+    MARKS,
     ROOT,
-    SENDING,
+    STAMP,
+    UNDER_WAY,
     Origin,
     Remote,
-    both_changed,
     busy,
-    digest,
     files_of,
     origin_of,
 )
 
-PATIENCE: Final = 10.0
-"""Seconds for which a reader waits until another machine has sent what it is sending."""
+PATIENCE: Final = 20.0
+"""Seconds for which a reader waits until nobody sends, or fetches here."""
 BETWEEN_LOOKS: Final = 0.2
 
 
-def working_copy(url: str, folder: Path, *, anew: bool = False) -> Path:
+def working_copy(url: str, folder: Path) -> Path:
     """Return the working copy in `folder` of the run at `url`, brought up to date; where no run
     stands there, the place for one that is to be sent there.
 
-    anew: fetch every file, for who asks whether what stands there is sound.
-
     Raises:
         InputError: if the URL cannot be reached, another machine is sending, or the copy and what
-            stands there were changed apart.
+            stands there were both changed.
     """
     path = folder / url.rstrip("/").rpartition("/")[2]
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    origin = origin_of(path)
-    if origin is None:
-        origin = Origin(url)
-        origin.save(path)
-    _update(path, origin, anew=anew)
+    if origin_of(path) is None:
+        Origin(url).save(path)
+    until = time.monotonic() + PATIENCE
+    while not _up_to_date(path, last=time.monotonic() > until):
+        time.sleep(BETWEEN_LOOKS)
     return path
 
 
-def _update(path: Path, origin: Origin, *, anew: bool) -> None:
-    """Fetch what differs, once nobody is sending."""
-    until = time.monotonic() + PATIENCE
+def _up_to_date(path: Path, *, last: bool) -> bool:
+    """Fetch what differs, unless somebody sends or fetches; say whether the copy is up to date. At
+    the `last` try who is in the way is told.
+    """
+    origin = origin_of(path)
+    assert origin is not None
     with Remote.of(origin.url, path) as remote:
-        while True:
-            root, sender = remote.root(), remote.sender()
-            if sender is not None and origin.token in sender:
-                return  # this copy was being sent, and is ahead: its next writer goes on
-            if sender is None:
-                ahead = files_of(path) != origin.files
-                if root == origin.root and (root is None or ahead or not anew):
-                    return
-                if root is None or ahead:
-                    raise both_changed(path, origin.url)
-                _fetch(path, origin, remote, anew=anew)
-                if remote.sender() is None and remote.root() == origin.root:
-                    return
-            elif time.monotonic() > until:
-                raise busy(origin.url, sender)
-            time.sleep(BETWEEN_LOOKS)
+        stamp = remote.read(STAMP)
+    there = (path / ROOT).exists()
+    if origin.ours(stamp) and (there or stamp is None):
+        return True
+    if stamp is not None and stamp.startswith(UNDER_WAY):
+        if last:
+            raise busy(origin.url, "")
+        return False
+    try:
+        with writing(path), locked(path):
+            return _fetched(path, stamp)
+    except InputError as error:
+        if last or not isinstance(error.__cause__, BlockingIOError):
+            raise
+        return False
 
 
-def _fetch(path: Path, origin: Origin, remote: Remote, *, anew: bool) -> None:
-    """Put every file that differs there into its place, the root's metadata last."""
+def _fetched(path: Path, stamp: str | None) -> bool:
+    """Fetch the state of this stamp, holding the lock; say whether that stands there still."""
+    origin = origin_of(path)  # another process of this machine may have fetched or sent meanwhile
+    assert origin is not None
+    there = (path / ROOT).exists()
+    if origin.ours(stamp) and there:
+        return True
+    here = _counting(files_of(path))
+    if origin.fetched and here == _counting(origin.fetched["files"]):
+        _take_over(origin, path)  # a fetch was stopped after its last step but this one
+        return origin.ours(stamp)
+    changed = here != _counting(origin.files) or origin.sending is not None
+    if there and (stamp is None or changed):
+        raise InputError(
+            f"{origin.url}: was changed or removed from elsewhere, and its working copy {path} was"
+            f" changed, too. Remove the folder {path.parent} to take what stands there; what is in"
+            " it is lost then, unless you copy it before."
+        )
+    ready = beside(path, "fetched")
+    shutil.rmtree(ready, ignore_errors=True)
+    try:
+        with Remote.of(origin.url, path) as remote:
+            keys = _fetch(path, origin, remote, ready)
+            if remote.read(STAMP) != stamp:  # sent meanwhile: nothing of it is used
+                return False
+        origin.fetched = {"stamp": stamp, "files": files_of(ready / "run"), "keys": keys}
+        origin.save(path)
+        _put_in_place(path, ready)
+    finally:
+        shutil.rmtree(ready, ignore_errors=True)
+    _take_over(origin, path)
+    return True
+
+
+def _counting(files: Mapping[str, list[int]]) -> dict[str, list[int]]:
+    """Leave out the record of a run, into which who reads writes, too."""
+    return {name: mark for name, mark in files.items() if not name.startswith("../")}
+
+
+def _take_over(origin: Origin, path: Path) -> None:
+    """Note that the copy is what was fetched."""
+    origin.stamp, origin.keys = origin.fetched["stamp"], origin.fetched["keys"]
+    origin.files, origin.sending, origin.fetched = files_of(path), None, {}
+    origin.save(path)
+
+
+def _fetch(path: Path, origin: Origin, remote: Remote, ready: Path) -> dict[str, str]:
+    """Lay what stands there into the folder `ready`: files that are known to be the same as here by
+    a second name, others from there. Return what the file system tells of each.
+    """
     system, record = remote.system, f"../{path.with_suffix('.json').name}"
     told = system.find(remote.base, detail=True)
     keys = {name[len(remote.base) + 1 :]: _key(info) for name, info in told.items()}
-    keys.pop(SENDING, None)
+    keys = {name: key for name, key in keys.items() if name not in MARKS}
     if system.exists(remote.at(record)):
         keys[record] = _key(system.info(remote.at(record)))
-    wanted = {name for name, key in keys.items() if anew or origin.keys.get(name) != key}
-    names = [*sorted(wanted - {ROOT}), ROOT]
-    ready = beside(path, "fetched")
-    places = {name: ready / name.replace("../", "beside/") for name in names}
-    with writing(path), alone(path, sends=False):
-        shutil.rmtree(ready, ignore_errors=True)
-        try:
-            for place in places.values():
-                place.parent.mkdir(parents=True, exist_ok=True)
-            system.get([remote.at(name) for name in names], [str(places[name]) for name in names])
-            for name, place in places.items():
-                (path / name).parent.mkdir(parents=True, exist_ok=True)
-                os.replace(place, path / name)
-        finally:
-            shutil.rmtree(ready, ignore_errors=True)
-        for name in origin.files.keys() - keys.keys():
-            (path / name).unlink(missing_ok=True)
-        origin.files, origin.keys = files_of(path), keys
-        origin.root = digest((path / ROOT).read_bytes())
-        origin.save(path)
+    here, wanted = files_of(path), []
+    for name, key in keys.items():
+        place = _place(ready, name)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if origin.keys.get(name) == key and name in here and here[name] == origin.files.get(name):
+            _name_again(path / name, place)
+        else:
+            wanted.append(name)
+    places = [str(_place(ready, name)) for name in wanted]
+    system.get([remote.at(name) for name in wanted], places)
+    return keys
+
+
+def _place(ready: Path, name: str) -> Path:
+    """Where a file is laid: those of the store in a folder, the record beside it in another."""
+    return ready / "record" / name[3:] if name.startswith("../") else ready / "run" / name
+
+
+def _name_again(file: Path, place: Path) -> None:
+    try:
+        os.link(file, place)
+    except OSError:  # a disk without links
+        shutil.copy2(file, place)
+
+
+def _put_in_place(path: Path, ready: Path) -> None:
+    """Let what was fetched take the place of the working copy, which is set aside until it has;
+    `lock.recover` puts that back where this is killed.
+    """
+    aside = beside(path, "old")
+    shutil.rmtree(aside, ignore_errors=True)
+    if path.exists():
+        os.replace(path, aside)
+    os.replace(ready / "run", path)
+    for file in (ready / "record").glob("*"):
+        os.replace(file, path.parent / file.name)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _key(info: Mapping[str, Any]) -> str:
     """Return what a file system tells of a file, which is another once the file is."""
     told = sorted((str(name), str(value)) for name, value in info.items())
-    return digest(repr(told).encode())
+    return hashlib.sha256(repr(told).encode()).hexdigest()

@@ -65,11 +65,13 @@ def examine(run: Path | None = None) -> dict[str, Any]:
     if run is not None:
         from empirical.store.mirror import called
         from empirical.store.store import Store
-        from geostat.runs.files import store_path
+        from geostat.runs.files import to_be_checked
 
-        store = Store.open(store_path(run, anew=True))
-        results = ", ".join(f"/{name}" for name in store.results) or "no results yet"
-        out["run"] = f"{called(store.path)} is sound: {len(store.documents)} documents; {results}"
+        with to_be_checked(run) as path:
+            store = Store.open(path)
+            results = ", ".join(f"/{name}" for name in store.results) or "no results yet"
+            sound = f"is sound: {len(store.documents)} documents; {results}"
+            out["run"] = f"{called(store.path)} {sound}"
     return out
 
 
@@ -81,6 +83,8 @@ def repair(run: Path | None, allowed: Mapping[str, bool], *, console: Console) -
         InputError: if no run is named, or what it was measured of is not there any more.
         StoreError: if it cannot be repaired.
     """
+    from empirical.store.lock import alone
+    from empirical.store.mirror import called, send_all_next
     from geostat.cli.recorded import recorded
     from geostat.runs.files import store_path
     from geostat.runs.repair import repair as put_back
@@ -89,11 +93,15 @@ def repair(run: Path | None, allowed: Mapping[str, bool], *, console: Console) -
         raise InputError(
             "--repair: names no run, expected one. Name it, as in `geostat doctor report --repair`."
         )
-    path = store_path(run, anew=True)
+    path = store_path(run)
+    send_all_next(path)  # what is damaged at a URL is not seen from here
     captured = recorded(path, "capture")
     if captured is not None:
         captured = captured[0], captured[1] | dict(allowed)
     done = put_back(path, capture=captured, confront=recorded(path, "confront"), console=console)
+    if called(path) != str(path):
+        with alone(path):  # which sends
+            pass
     return {"repaired": done or ["nothing: no file was damaged"]}
 
 

@@ -26,7 +26,7 @@ REQUIRED: Final = inspect.Parameter.empty
 _RUN = (
     Annotated[
         Path,
-        typer.Argument(help="A run's store, such as report/run.zarr, or the folder that holds it."),
+        typer.Argument(help="A run's store, such as report/run.zarr, its folder, or its URL."),
     ],
     REQUIRED,
 )
@@ -218,7 +218,7 @@ MEASURING: Final[Options] = {
         None,
     ),
     "null": (option(bool, "Measure the null baselines too.", "--null/--no-null"), True),
-    "out": (option(Path, "Folder for the store, the report, figures and tables."), Path("report")),
+    "out": (option(Path, "Folder of store and report; for a capture, a URL, too."), Path("report")),
     "resume": (
         option(
             bool,

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import xarray as xr
 
+from empirical.store.mirror import called, url_of
 from empirical.store.store import Store
 from geostat.bounds.head import MEASURED as MEASURED_GRAM
 from geostat.comparison.comparability import LETTERS, Held, document_keys
@@ -83,12 +84,10 @@ def opened(sources: Sequence[Source]) -> list[Store | xr.DataTree]:
 
 
 def name_of(source: Source | Store) -> str:
-    """What a run is called in a line: its path, where it has one."""
-    return (
-        "a DataTree"
-        if isinstance(source, xr.DataTree)
-        else str(source.path if isinstance(source, Store) else source)
-    )
+    """What a run is called in a line: its URL or path, where it has one."""
+    if isinstance(source, xr.DataTree):
+        return "a DataTree"
+    return called(source.path) if isinstance(source, Store) else url_of(source) or str(source)
 
 
 def groups_of(run: Store | xr.DataTree) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:

@@ -16,11 +16,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from empirical.errors import InputError as MeasurementError
+from empirical.sources.caches import place_in_cache
 from empirical.store.disk import replace, writing
-from empirical.store.mirror import called, send, url_of
+from empirical.store.lock import alone
+from empirical.store.mirror import called, url_of
+from empirical.store.working_copy import working_copy
 from geostat.errors import InputError
 
 DIGITS: Final = 16
@@ -28,22 +32,40 @@ DIGITS: Final = 16
 STAGES: Final = ("capture", "fit", "confront", "report")
 
 
-def store_path(out: Path, *, anew: bool = False) -> Path:
+def store_path(out: Path) -> Path:
     """Where a run lies: `out` itself when it names a store, else run.zarr inside it; of a run at a
-    URL its working copy in geostat's cache, brought up to date, with `anew` file by file.
+    URL its working copy in geostat's cache, brought up to date.
 
     >>> str(store_path(Path("report")))
     'report/run.zarr'
     """
     path = out if out.suffix == ".zarr" else out / "run.zarr"
     url = url_of(path)
-    if url is None:
-        return path
-    from empirical.sources.caches import place_in_cache
-    from empirical.store.working_copy import working_copy
+    return path if url is None else working_copy(url, _copies() / _name(url))
 
-    name = hashlib.sha256(url.encode()).hexdigest()[:DIGITS]
-    return working_copy(url, place_in_cache(f"runs/{name}"), anew=anew)
+
+@contextmanager
+def to_be_checked(run: Path) -> Iterator[Path]:
+    """Where a run lies that is to be looked at file by file; of a run at a URL a copy that is
+    fetched for that, and removed.
+    """
+    path = run if run.suffix == ".zarr" else run / "run.zarr"
+    url = url_of(path)
+    if url is None:
+        yield path
+        return
+    with writing(_copies()):
+        _copies().mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=_copies(), prefix="check-") as folder:
+        yield working_copy(url, Path(folder))
+
+
+def _copies() -> Path:
+    return place_in_cache("runs")
+
+
+def _name(url: str) -> str:
+    return hashlib.sha256(url.encode()).hexdigest()[:DIGITS]
 
 
 def page_place(store: Path) -> Path:
@@ -106,6 +128,9 @@ def capture_session(path: Path) -> Iterator[list[int]]:
             _add_session(path, kept, _since(started))
         raise
     _add_session(path, kept, _since(started))
+    if kept and called(path) != str(path):
+        with alone(path):  # which sends the record, too
+            pass
     if not path.with_suffix(".json").exists():
         _write(path, {"captures": [], "machine": _machine()})
 
@@ -189,7 +214,6 @@ def _write(path: Path, known: Mapping[str, Any]) -> None:
         return
     with writing(beside):
         replace(beside, json.dumps(known, indent=1, sort_keys=True) + "\n")
-    send(path)
 
 
 def _known(path: Path) -> dict[str, Any]:

@@ -134,6 +134,7 @@ def _start(asked: Asked) -> tuple[dict[str, Any], dict[str, str]]:
                 " name a file: --gram cosines.npy."
             )
         return {"base": {}, "gram": gram, "project": asked.project}, source
+    from empirical.store.mirror import url_of
     from empirical.store.store import Store
     from geostat.runs.files import store_path
 
@@ -142,7 +143,7 @@ def _start(asked: Asked) -> tuple[dict[str, Any], dict[str, str]]:
         run, asked.head, gram=MEASURED if measured or source else cast(Decay, asked.gram)
     )
     gram = measured_of_head(run, asked.head) if measured else gram
-    source |= {"run": str(asked.run), "head": asked.head}
+    source |= {"run": url_of(asked.run) or str(asked.run), "head": asked.head}
     return {"base": base, "gram": gram, "project": asked.project or measured}, source
 
 
