@@ -177,7 +177,7 @@ def test_two_machines_at_one_run_lose_nothing(
 
 
 def test_a_store_that_does_not_answer_is_one_line_before_anything_is_measured(
-    model_folder: Path, text_folder: Path
+    tmp_path: Path, model_folder: Path, text_folder: Path
 ) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -185,7 +185,7 @@ def test_a_store_that_does_not_answer_is_one_line_before_anything_is_measured(
         words = [str(word) for word in asked(model_folder, text_folder, RUN)]
         said = subprocess.run(
             [sys.executable, "-m", "geostat.cli.app", *words],
-            env=reaching(nobody),
+            env=reaching(nobody) | {"GEOSTAT_CACHE": str(tmp_path)},
             capture_output=True,
             text=True,
             check=False,
