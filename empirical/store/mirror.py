@@ -142,7 +142,8 @@ def held(path: Path) -> Iterator[None]:
         send(path)
     finally:
         with suppress(InputError), Remote.of(origin.url, path) as remote:
-            remote.remove(WRITER)
+            if origin.token in (remote.read(WRITER) or ""):
+                remote.remove(WRITER)
 
 
 def send(path: Path) -> None:
@@ -164,6 +165,9 @@ def send(path: Path) -> None:
     origin.files |= {name: [0, 0] for name in changed}  # where this breaks off they may be there
     origin.save(path)
     with Remote.of(origin.url, path) as remote:
+        writer = remote.read(WRITER) or ""
+        if origin.token not in writer or not origin.ours(remote.read(STAMP)):
+            raise busy(origin.url, writer)  # while this one slept, say
         remote.write(STAMP, f"{UNDER_WAY}{origin.token}")
         # the root last: it names what has arrived; files that go, such as those of documents that
         # were settled, after it
@@ -184,7 +188,7 @@ def send_all_next(path: Path) -> None:
     """Have the next send send every file, whatever was sent before."""
     origin = origin_of(path)
     if origin is not None:
-        origin.files, origin.keys = {}, {}
+        origin.files, origin.keys = {name: [0, 0] for name in origin.files}, {}
         origin.save(path)
 
 

@@ -60,6 +60,11 @@ def _up_to_date(path: Path, *, last: bool) -> bool:
     assert origin is not None
     with Remote.of(origin.url, path) as remote:
         stamp = remote.read(STAMP)
+        if stamp is None and remote.read(ROOT) is not None:
+            raise InputError(
+                f"{origin.url}: holds a run without {STAMP}, by which its states are told apart."
+                " Copy it to a folder to read it, or name another URL."
+            )
     there = (path / ROOT).exists()
     if origin.ours(stamp) and (there or stamp is None):
         return True
@@ -69,11 +74,14 @@ def _up_to_date(path: Path, *, last: bool) -> bool:
         return False
     try:
         with writing(path), locked(path):
-            return _fetched(path, stamp)
+            done = _fetched(path, stamp)
     except InputError as error:
         if last or not isinstance(error.__cause__, BlockingIOError):
             raise
         return False
+    if last and not done:  # every time another one sent meanwhile
+        raise busy(origin.url, "")
+    return done
 
 
 def _fetched(path: Path, stamp: str | None) -> bool:

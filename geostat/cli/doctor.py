@@ -94,12 +94,12 @@ def repair(run: Path | None, allowed: Mapping[str, bool], *, console: Console) -
             "--repair: names no run, expected one. Name it, as in `geostat doctor report --repair`."
         )
     path = store_path(run)
-    send_all_next(path)  # what is damaged at a URL is not seen from here
     captured = recorded(path, "capture")
     if captured is not None:
         captured = captured[0], captured[1] | dict(allowed)
     done = put_back(path, capture=captured, confront=recorded(path, "confront"), console=console)
     if called(path) != str(path):
+        send_all_next(path)  # what is damaged at a URL is not seen from here
         with alone(path):  # which sends
             pass
     return {"repaired": done or ["nothing: no file was damaged"]}

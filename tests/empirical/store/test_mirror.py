@@ -335,6 +335,33 @@ def test_results_that_go_are_taken_away_there(sent: Path, there: Path, on: Opens
     assert not (other / "norms" / "zarr.json").exists()
 
 
+def test_who_lost_the_run_to_another_machine_sends_nothing(
+    sent: Path, there: Path, on: Opens
+) -> None:
+    other = on("elsewhere")
+
+    def asleep() -> None:
+        with Store.open(sent).alone():
+            (there / WRITER).unlink()  # for this machine was thought to be gone
+            note(other, "elsewhere")
+            Store.open(sent).note(told="here")
+
+    with pytest.raises(InputError, match="is being written from"):
+        asleep()
+    assert Store.open(on("elsewhere")).attributes["told"] == "elsewhere"
+    assert same(other, there)
+
+
+def test_a_run_that_was_put_there_otherwise_is_not_written_over(
+    sent: Path, there: Path, on: Opens
+) -> None:
+    (there / STAMP).unlink()
+    with pytest.raises(InputError, match="holds a run without"):
+        on("elsewhere")
+    with pytest.raises(InputError, match="holds a run without"):
+        on("here")
+
+
 def test_all_is_sent_again_on_request(sent: Path, there: Path) -> None:
     file = next(file for file in files_below(there / "capture") if file.name == "zarr.json")
     file.write_bytes(b"damaged")
