@@ -84,8 +84,10 @@ class Origin:
 
     def save(self, path: Path) -> None:
         """Write it beside the working copy at `path`."""
+        draft = beside(path, f"origin.{uuid.uuid4().hex}")  # another reader may write one, too
         with writing(path):
-            replace(beside(path, "origin"), json.dumps(asdict(self)))
+            replace(draft, json.dumps(asdict(self)))
+            os.replace(draft, beside(path, "origin"))
 
 
 def origin_of(path: Path) -> Origin | None:
