@@ -17,7 +17,7 @@ from empirical.errors import InputError, StoreError
 from empirical.store.disk import writing
 from empirical.store.journal import settle
 from empirical.store.manifest import UNFINISHED, beside, finish, read_root
-from empirical.store.mirror import held
+from empirical.store.remote.mirror import held
 
 
 def recover(path: Path) -> None:

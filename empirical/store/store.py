@@ -40,7 +40,7 @@ from empirical.store.manifest import (
     save,
     under_way,
 )
-from empirical.store.mirror import send
+from empirical.store.remote.mirror import send
 from empirical.store.rows import NO_ROWS
 from empirical.store.shards import DOCUMENTS
 from empirical.store.stored_run import StoredRun

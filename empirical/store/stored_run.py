@@ -24,7 +24,7 @@ from empirical.store.integrity import Which, check, looked_at
 from empirical.store.journal import as_settled
 from empirical.store.lock import alone
 from empirical.store.manifest import FIT_AGAIN, MEASURE_AGAIN, Mark, beside, mark_of, read_root
-from empirical.store.mirror import called
+from empirical.store.remote.origin import called
 
 Read = TypeVar("Read")
 

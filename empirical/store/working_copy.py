@@ -16,17 +16,8 @@ from empirical.errors import InputError
 from empirical.store.disk import writing
 from empirical.store.lock import locked
 from empirical.store.manifest import beside
-from empirical.store.mirror import (
-    MARKS,
-    ROOT,
-    STAMP,
-    UNDER_WAY,
-    Origin,
-    Remote,
-    busy,
-    files_of,
-    origin_of,
-)
+from empirical.store.remote.address import ROOT, STAMP, WRITER, Remote, busy
+from empirical.store.remote.origin import UNDER_WAY, Origin, files_of, origin_of
 
 PATIENCE: Final = 20.0
 """Seconds for which a reader waits until nobody sends, or fetches here."""
@@ -42,9 +33,11 @@ def working_copy(url: str, folder: Path) -> Path:
             stands there were both changed.
     """
     path = folder / url.rstrip("/").rpartition("/")[2]
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
     if origin_of(path) is None:
+        with Remote.of(url, path) as remote:
+            remote.read(STAMP)  # a URL that cannot be reached leaves no folder here
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         Origin(url).save(path)
     until = time.monotonic() + PATIENCE
     while not _up_to_date(path, last=time.monotonic() > until):
@@ -59,7 +52,7 @@ def _up_to_date(path: Path, *, last: bool) -> bool:
     origin = origin_of(path)
     assert origin is not None
     with Remote.of(origin.url, path) as remote:
-        stamp = remote.read(STAMP)
+        stamp, writer = remote.read(STAMP), remote.read(WRITER) or ""
         if stamp is None and remote.read(ROOT) is not None:
             raise InputError(
                 f"{origin.url}: holds a run without {STAMP}, by which its states are told apart."
@@ -70,7 +63,7 @@ def _up_to_date(path: Path, *, last: bool) -> bool:
         return True
     if stamp is not None and stamp.startswith(UNDER_WAY):
         if last:
-            raise busy(origin.url, "")
+            raise busy(origin.url, writer, stamp)
         return False
     try:
         with writing(path), locked(path):
@@ -80,7 +73,7 @@ def _up_to_date(path: Path, *, last: bool) -> bool:
             raise
         return False
     if last and not done:  # every time another one sent meanwhile
-        raise busy(origin.url, "")
+        raise busy(origin.url, writer, stamp)
     return done
 
 
@@ -95,10 +88,17 @@ def _fetched(path: Path, stamp: str | None) -> bool:
     if origin.fetched and here == _counting(origin.fetched["files"]):
         _take_over(origin, path)  # a fetch was stopped after its last step but this one
         return origin.ours(stamp)
-    changed = here != _counting(origin.files) or origin.sending is not None
-    if there and (stamp is None or changed):
+    if stamp is None and there:
         raise InputError(
-            f"{origin.url}: was changed or removed from elsewhere, and its working copy {path} was"
+            f"{origin.url}: no run stands there any more, but its working copy {path} does. Copy it"
+            f" from there to keep it; remove the folder {path.parent} to begin anew."
+        )
+    if stamp is None:
+        Origin(origin.url, token=origin.token).save(path)  # as if there had been none
+        return True
+    if there and (here != _counting(origin.files) or origin.sending is not None):
+        raise InputError(
+            f"{origin.url}: was changed from elsewhere, and its working copy {path} was"
             f" changed, too. Remove the folder {path.parent} to take what stands there; what is in"
             " it is lost then, unless you copy it before."
         )
@@ -135,9 +135,7 @@ def _fetch(path: Path, origin: Origin, remote: Remote, ready: Path) -> dict[str,
     a second name, others from there. Return what the file system tells of each.
     """
     system, record = remote.system, f"../{path.with_suffix('.json').name}"
-    told = system.find(remote.base, detail=True)
-    keys = {name[len(remote.base) + 1 :]: _key(info) for name, info in told.items()}
-    keys = {name: key for name, key in keys.items() if name not in MARKS}
+    keys = {name: _key(info) for name, info in remote.names().items()}
     if system.exists(remote.at(record)):
         keys[record] = _key(system.info(remote.at(record)))
     here, wanted = files_of(path), []

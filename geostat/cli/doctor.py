@@ -63,7 +63,7 @@ def examine(run: Path | None = None) -> dict[str, Any]:
         "versions": [f"{name} {_version(name)}" for name in LIBRARIES],
     }
     if run is not None:
-        from empirical.store.mirror import called
+        from empirical.store.remote.origin import called
         from empirical.store.store import Store
         from geostat.runs.files import to_be_checked
 
@@ -84,7 +84,8 @@ def repair(run: Path | None, allowed: Mapping[str, bool], *, console: Console) -
         StoreError: if it cannot be repaired.
     """
     from empirical.store.lock import alone
-    from empirical.store.mirror import called, send_all_next
+    from empirical.store.remote.mirror import send_all_next
+    from empirical.store.remote.origin import called
     from geostat.cli.recorded import recorded
     from geostat.runs.files import store_path
     from geostat.runs.repair import repair as put_back

@@ -15,7 +15,7 @@ def write(result: dict[str, Any], *, as_json: bool = False, quiet: bool = False)
     table. A run at a URL is told by that.
     """
     if "run" in result and Path(str(result["run"])).suffix == ".zarr":
-        from empirical.store.mirror import called
+        from empirical.store.remote.origin import called
 
         result = result | {"run": called(Path(str(result["run"])))}
     if as_json:

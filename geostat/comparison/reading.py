@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import xarray as xr
 
-from empirical.store.mirror import called, url_of
+from empirical.store.remote.origin import called, url_of
 from empirical.store.store import Store
 from geostat.bounds.head import MEASURED as MEASURED_GRAM
 from geostat.comparison.comparability import LETTERS, Held, document_keys

@@ -23,7 +23,7 @@ from empirical.errors import InputError as MeasurementError
 from empirical.sources.caches import place_in_cache
 from empirical.store.disk import replace, writing
 from empirical.store.lock import alone
-from empirical.store.mirror import called, url_of
+from empirical.store.remote.origin import called, url_of
 from empirical.store.working_copy import working_copy
 from geostat.errors import InputError
 

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import xarray as xr
 
-from empirical.store.mirror import called
+from empirical.store.remote.origin import called
 from empirical.store.store import Store
 from geostat.display.tree import with_display
 from geostat.errors import InputError, refuse_unknown

@@ -134,7 +134,7 @@ def _start(asked: Asked) -> tuple[dict[str, Any], dict[str, str]]:
                 " name a file: --gram cosines.npy."
             )
         return {"base": {}, "gram": gram, "project": asked.project}, source
-    from empirical.store.mirror import url_of
+    from empirical.store.remote.origin import url_of
     from empirical.store.store import Store
     from geostat.runs.files import store_path
 

@@ -1,0 +1,1 @@
+"""Runs at URLs: working copies on a machine, what changed of them sent and fetched."""
