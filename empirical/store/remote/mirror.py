@@ -67,9 +67,8 @@ def send(path: Path) -> None:
         if stamp is not None and stamp == origin.sending:  # that send ended, but for its last note
             origin.stamp = stamp
         origin.sending = uuid.uuid4().hex
-        origin.files |= {
-            name: [0, 0] for name in changed
-        }  # where this breaks off they may be there
+        # where this breaks off they may be there
+        origin.files |= {name: [0, 0] for name in changed}
         origin.save(path)
         remote.write(STAMP, f"{UNDER_WAY}{origin.token}")
         # the root last: it names what has arrived; files that go, such as those of documents that

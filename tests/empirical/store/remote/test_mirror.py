@@ -5,6 +5,7 @@ whatever breaks off is gone on with.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -240,3 +241,26 @@ def test_where_a_send_broke_off_who_must_go_on_is_named_with_what_else_there_is_
     half = rf"is being written from .*:{sent}, expected no other\..*remove it and measure again"
     with pytest.raises(InputError, match=half):
         on("elsewhere")
+
+
+def test_who_broke_off_a_send_keeps_its_name_there_though_the_network_is_back(
+    sent: Path, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Broken(0, ("put_file",), monkeypatch)
+    with pytest.raises(InputError, match="the network is gone"):
+        add(sent)
+    assert str(sent) in (there / WRITER).read_text()
+
+
+def test_the_name_of_another_machine_is_left_there(sent: Path, there: Path) -> None:
+    with alone(sent):
+        (there / WRITER).write_text("another machine")  # which took the run while this one slept
+    assert (there / WRITER).read_text() == "another machine"
+
+
+def test_two_that_write_an_origin_at_once_each_write_a_whole_one(sent: Path) -> None:
+    known = origin.origin_of(sent)
+    assert known is not None
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(known.save, [sent] * 200))
+    assert origin.origin_of(sent) == known
