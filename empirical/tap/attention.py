@@ -15,6 +15,7 @@ Arguments that the functions share:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -95,21 +96,72 @@ def layer_output(
 def _in_blocks(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scoring: Scoring
 ) -> Tensor:
-    """Return `layer_output` block by block of queries; a block reads no key beyond its last
-    query.
+    """Return `layer_output` block by block of queries."""
+
+    def output(block: Block) -> Tensor:
+        return (_fused_with_sinks if scoring.softcap is None else _capped)(block, scoring)
+
+    return in_blocks(query, key, value, mask, output)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A few queries of a layer, and what they can see: no key beyond the last of them."""
+
+    start: int
+    """Position of the first query."""
+    rows: Tensor
+    """Queries (document, kv_head, head·query, dimension): a group's heads stand as further queries
+    of their one key, so that nothing is repeated.
+    """
+    key: Tensor
+    """(document, kv_head, position, dimension)."""
+    value: Tensor
+    """(document, kv_head, position, dimension)."""
+    added: Tensor
+    """What is added to scores, (document or 1, 1, query, position): 0, or the type's minimum."""
+
+    def weights(self, scoring: Scoring) -> Tensor:
+        """Return α, (document, kv_head, head of the group, query, position) float32, in the order
+        of transformers' eager path. With learned sinks rows sum below 1.
+        """
+        documents, kv_heads, packed, _ = self.rows.shape
+        row_count, positions = self.added.shape[-2:]
+        by_query = documents, kv_heads, packed // row_count, row_count, positions
+        scores = scoring.scores(self.rows, self.key).view(by_query) + self.added[:, :, None]
+        if scoring.sinks is not None:
+            logits = scoring.sinks.to(scores.dtype).reshape(1, kv_heads, -1, 1, 1)
+            logits = logits.expand(documents, -1, -1, row_count, -1)
+            scores = torch.cat([scores, logits], dim=-1)
+        return torch.softmax(scores, dim=-1, dtype=torch.float32)[..., :positions]
+
+    def weighted(self, weights: Tensor) -> Tensor:
+        """Return weights·value, (document, kv_head, head·query, dimension), in the value's type."""
+        documents, kv_heads, packed, _ = self.rows.shape
+        flat = weights.to(self.value.dtype).reshape(documents, kv_heads, packed, -1)
+        return torch.matmul(flat, self.value)
+
+
+def in_blocks(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    output: Callable[[Block], Tensor],
+) -> Tensor:
+    """Return a layer's output, (document, position, head, dimension of the value), from that of
+    each block of queries, (document, kv_head, head·query, dimension).
     """
     documents, heads, positions, _ = query.shape
     kv_heads = key.shape[1]
-    output = query.new_empty(documents, positions, heads, value.shape[-1])
+    whole = query.new_empty(documents, positions, heads, value.shape[-1])
     for start in range(0, positions, QUERY_BLOCK):
         stop = min(start + QUERY_BLOCK, positions)
-        # A group's heads stand as further queries of their one key, so that nothing is repeated:
-        # (document, kv_head, head·row, dimension).
         rows = query[:, :, start:stop].reshape(documents, kv_heads, -1, query.shape[-1])
-        seen = rows, key[:, :, :stop], value[:, :, :stop], _additive_mask(query, mask, start, stop)
-        block = (_fused_with_sinks if scoring.softcap is None else _capped)(*seen, scoring)
-        output[:, start:stop] = block.reshape(documents, heads, stop - start, -1).transpose(1, 2)
-    return output
+        added = _additive_mask(query, mask, start, stop)
+        block = output(Block(start, rows, key[:, :, :stop], value[:, :, :stop], added))
+        whole[:, start:stop] = block.reshape(documents, heads, stop - start, -1).transpose(1, 2)
+    return whole
 
 
 def _additive_mask(query: Tensor, mask: Tensor | None, start: int, stop: int) -> Tensor:
@@ -126,23 +178,22 @@ def _additive_mask(query: Tensor, mask: Tensor | None, start: int, stop: int) ->
     )
 
 
-def _fused_with_sinks(
-    rows: Tensor, key: Tensor, value: Tensor, added: Tensor, scoring: Scoring
-) -> Tensor:
+def _fused_with_sinks(block: Block, scoring: Scoring) -> Tensor:
     """Return the fused kernel's output with one more, zero, key and value whose additive mask is
     each head's sink logit.
     """
-    sinks = scoring.sinks
+    sinks, added = scoring.sinks, block.added
     assert sinks is not None
-    documents, kv_heads, packed, _ = rows.shape
+    documents, kv_heads, packed, _ = block.rows.shape
     group = sinks.numel() // kv_heads
     row_count, positions = added.shape[-2:]
-    zero = key.new_zeros(documents, kv_heads, 1, 1)
+    zero = block.key.new_zeros(documents, kv_heads, 1, 1)
     extended = added.new_empty(added.shape[0], kv_heads, group, row_count, positions + 1)
     extended[..., :-1] = added[:, :, None]
     extended[..., -1] = sinks.to(added.dtype).reshape(1, kv_heads, group, 1)
+    key, value = block.key, block.value
     return scaled_dot_product_attention(
-        rows,
+        block.rows,
         torch.cat([key, zero.expand(-1, -1, -1, key.shape[-1])], dim=2),
         torch.cat([value, zero.expand(-1, -1, -1, value.shape[-1])], dim=2),
         attn_mask=extended.reshape(added.shape[0], kv_heads, packed, positions + 1),
@@ -150,17 +201,6 @@ def _fused_with_sinks(
     )
 
 
-def _capped(rows: Tensor, key: Tensor, value: Tensor, added: Tensor, scoring: Scoring) -> Tensor:
-    """Return softmax(soft-capped scores)·value for one block of queries, in the order of
-    transformers' eager path.
-    """
-    documents, kv_heads, packed, _ = rows.shape
-    row_count, positions = added.shape[-2:]
-    by_query = documents, kv_heads, packed // row_count, row_count, positions
-    scores = scoring.scores(rows, key).view(by_query) + added[:, :, None]
-    if scoring.sinks is not None:
-        logits = scoring.sinks.to(scores.dtype).reshape(1, kv_heads, -1, 1, 1)
-        logits = logits.expand(documents, -1, -1, row_count, -1)
-        scores = torch.cat([scores, logits], dim=-1)
-    weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(value.dtype)[..., :positions]
-    return torch.matmul(weights.reshape(documents, kv_heads, packed, positions), value)
+def _capped(block: Block, scoring: Scoring) -> Tensor:
+    """Return softmax(soft-capped scores)·value of a block."""
+    return block.weighted(block.weights(scoring))

@@ -17,8 +17,9 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from empirical.errors import InputError
+from empirical.tap.interface import forward, implementation
 from empirical.tap.refusals import checked_mask
-from empirical.tap.tap import TappedLayer, analysed_positions, forward, implementation, tap
+from empirical.tap.tap import TappedLayer, analysed_positions, tap
 
 LOG_FLOOR = 1e-12
 """Weights at or below it are left out of the comparison of logarithms."""

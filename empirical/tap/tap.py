@@ -1,37 +1,24 @@
 """The attention tap: runs a model's decoder as it is and hands over, layer by layer, the analysed
 queries' weights and the values.
 
-Source: arXiv 2602.01893, §2 (weights α and values v of one query, the last of its window).
-transformers' AttentionInterface calls `_attend` in each attention layer, which takes the output
-from the fused kernel and computes a row of weights for each analysed query beside it; the mask
-function stands in AttentionMaskInterface under the same name, for a name that is not there gives a
-model no mask at all, without a word. Imports torch and transformers only.
+Source: arXiv 2602.01893, §2 (weights α and values v of one query, the last of its window). Each
+layer's output comes from the fused kernel, and a row of weights is computed beside it for each
+analysed query. Imports torch and transformers only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from transformers import (
-    AttentionInterface,
-    AttentionMaskInterface,
-    PreTrainedConfig,
-    PreTrainedModel,
-)
-from transformers.masking_utils import sdpa_mask
+from transformers import PreTrainedModel
 
 from empirical.errors import InputError
-from empirical.tap.attention import Scoring, analysed_row, layer_output
-from empirical.tap.refusals import attention_layers, checked_mask, refuse_layer, refuse_mask
-
-NAME = "geostat_tap"
-"""The name under which both the attention and the mask function are registered."""
+from empirical.tap.attention import analysed_row
+from empirical.tap.interface import Attention, run_decoder
+from empirical.tap.refusals import checked_mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,28 +43,6 @@ class TappedLayer:
     """The first position that each of them sees, (document, query), known without a look at the
     device where nothing but causality hides positions.
     """
-
-
-@dataclass(slots=True)
-class Session:
-    """One forward under the tap."""
-
-    on_layer: Callable[[TappedLayer], None]
-    rows: Tensor
-    """Positions of each document's analysed queries, (document, query)."""
-    padded: bool
-    """Whether some document is shorter than the window."""
-    layers: int = 0
-    """How many attention modules called so far."""
-    masks: int = 0
-    """How often the model asked for a mask."""
-    firsts: dict[int, tuple[Tensor, list[list[int]]]] = field(default_factory=dict)
-    """Masks by identity, each with the first position that the analysed queries see under it. A
-    model makes one for each kind of layer, so each is read once a forward.
-    """
-
-
-_session: ContextVar[Session] = ContextVar("geostat_tap_session")
 
 
 def tap(
@@ -113,26 +78,40 @@ def tap(
             or keyword that is not understood, or its layers do not call the tap.
     """
     decoder = model.get_decoder()
-    layers = attention_layers(decoder.config)
     mask = checked_mask(decoder, input_ids, attention_mask)
     rows = analysed_positions(input_ids, mask, queries).to(decoder.device)
-    session = Session(on_layer=on_layer, rows=rows, padded=mask is not None)
-    if decoder._can_set_attn_implementation():
-        AttentionInterface.register(NAME, _attend)
-        AttentionMaskInterface.register(NAME, _mask)
-        with implementation(decoder, NAME):
-            token = _session.set(session)
-            try:
-                hidden = forward(decoder, input_ids, mask)
-            finally:
-                _session.reset(token)
-    if session.layers != layers:
-        raise InputError(
-            f"{decoder.config.model_type}: {session.layers} of {layers} layers call the attention"
-            " interface of transformers, so the weights of the others are unknown. Use a model"
-            " whose family supports AttentionInterface."
-        )
-    return hidden
+    firsts: dict[int, tuple[Tensor, list[list[int]]]] = {}
+
+    def attend(layer: Attention) -> Tensor:
+        output = layer.output()
+        on_layer(_tapped(layer, rows.to(layer.query.device), firsts))
+        return output
+
+    return run_decoder(decoder, input_ids, mask, attend)
+
+
+def _tapped(
+    layer: Attention, rows: Tensor, firsts: dict[int, tuple[Tensor, list[list[int]]]]
+) -> TappedLayer:
+    """Compute the weights of the analysed queries, at positions `rows`, (document, query).
+
+    firsts: masks by identity, each with the first position that the analysed queries see under it;
+    a model makes one for each kind of layer, so each is read once a forward.
+    """
+    visible = _visible(rows, layer.key.shape[2], layer.mask)
+    every = torch.arange(len(rows), device=rows.device)
+    weights = [
+        analysed_row(layer.query[every, :, row], layer.key, seen, layer.scoring)
+        for row, seen in zip(rows.T, visible.unbind(1), strict=True)
+    ]
+    return TappedLayer(
+        index=layer.index,
+        module=layer.module,
+        alpha=torch.stack(weights, dim=1),
+        values=layer.value.float(),
+        visible=visible,
+        first=_firsts(firsts, layer.mask, visible),
+    )
 
 
 def analysed_positions(input_ids: Tensor, mask: Tensor | None, queries: Tensor | None) -> Tensor:
@@ -165,93 +144,6 @@ def last_tokens(mask: Tensor) -> Tensor:
     return mask.shape[1] - 1 - mask.flip(1).int().argmax(dim=1)
 
 
-@torch.no_grad()
-def forward(decoder: PreTrainedModel, input_ids: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the decoder's last hidden states, without a cache."""
-    output = decoder(input_ids=input_ids.to(decoder.device), attention_mask=mask, use_cache=False)
-    return output.last_hidden_state
-
-
-@contextmanager
-def implementation(decoder: PreTrainedModel, name: str) -> Iterator[None]:
-    """Run the decoder's attention under `name`, and put back what stood there.
-
-    Each module asks its own configuration by name in every forward. `set_attn_implementation` would
-    also ask whether the family may take PyTorch's kernel, and refuses those that need what the tap
-    itself does beside that kernel.
-    """
-    configs = [
-        module.config
-        for module in decoder.modules()
-        if isinstance(getattr(module, "config", None), PreTrainedConfig)
-    ]
-    before = [(config, config._attn_implementation) for config in configs]
-    try:
-        for config in configs:
-            config._attn_implementation = name
-        yield
-    finally:
-        for config, previous in before:
-            config._attn_implementation = previous
-
-
-def _mask(*args: object, **keywords: object) -> Tensor | None:
-    """Make the mask as the fused kernel takes it: bool, or None where it is plainly causal; and
-    count the request.
-    """
-    _session.get().masks += 1
-    return sdpa_mask(*args, **keywords)
-
-
-def _attend(
-    module: torch.nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    **keywords: Any,
-) -> tuple[Tensor, None]:
-    """Compute one layer's output, hand the layer over, and return the output as the interface
-    wants it; keywords are those of `refusals.KEYWORDS`, each of which may be missing.
-    """
-    session = _session.get()
-    index = session.layers
-    seen = f"layer {index} of {type(module).__name__}"
-    refuse_layer(seen, module, index, keywords)
-    asked, padded = session.masks > 0, session.padded
-    window, sinks = keywords.get("sliding_window"), keywords.get("s_aux")
-    refuse_mask(seen, query, key, attention_mask, asked=asked, padded=padded, window=window)
-    if sinks is not None and sinks.numel() != query.shape[1]:
-        raise InputError(
-            f"{seen}: has {sinks.numel()} learned sinks for {query.shape[1]} heads, expected one a"
-            " head. Use another model."
-        )
-    session.layers += 1
-
-    scaling = keywords.get("scaling")
-    factor = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
-    scoring = Scoring(factor, keywords.get("softcap"), sinks)
-    output = layer_output(module, query, key, value, attention_mask, scoring)
-    analysed = session.rows.to(query.device)
-    visible = _visible(analysed, key.shape[2], attention_mask)
-    every = torch.arange(query.shape[0], device=query.device)
-    rows = [
-        analysed_row(query[every, :, row], key, seen, scoring)
-        for row, seen in zip(analysed.T, visible.unbind(1), strict=True)
-    ]
-    session.on_layer(
-        TappedLayer(
-            index=index,
-            module=module,
-            alpha=torch.stack(rows, dim=1),
-            values=value.float(),
-            visible=visible,
-            first=_firsts(session, attention_mask, visible),
-        )
-    )
-    return output, None
-
-
 def _visible(rows: Tensor, positions: int, mask: Tensor | None) -> Tensor:
     """Return what the analysed queries see, (document, query, position) bool."""
     if mask is None:
@@ -260,11 +152,13 @@ def _visible(rows: Tensor, positions: int, mask: Tensor | None) -> Tensor:
     return mask.expand(len(rows), -1, -1, -1)[every, 0, rows]
 
 
-def _firsts(session: Session, mask: Tensor | None, visible: Tensor) -> list[list[int]]:
+def _firsts(
+    known: dict[int, tuple[Tensor, list[list[int]]]], mask: Tensor | None, visible: Tensor
+) -> list[list[int]]:
     """Return the first position that each analysed query sees, (document, query)."""
     if mask is None:
         return [[0] * visible.shape[1]] * len(visible)
-    if id(mask) not in session.firsts:
+    if id(mask) not in known:
         first = visible.to(torch.int8).argmax(dim=-1).tolist()
-        session.firsts[id(mask)] = mask, first  # the mask is kept, so that its identity stays its
-    return session.firsts[id(mask)][1]
+        known[id(mask)] = mask, first  # the mask is kept, so that its identity stays its
+    return known[id(mask)][1]

@@ -28,8 +28,9 @@ from empirical.errors import InputError
 from empirical.schema import Variable
 from empirical.sources.queries import Queries
 from empirical.store.layout import GroupPlan
-from empirical.tap import tap as tap_module
+from empirical.tap import interface
 from empirical.tap.parity import Parity
+from empirical.tap.tap import tap
 
 EVERY = [Geometry(named=((1, 2), (3, 0))), Sinks(), QueryMeans()]
 FOUR = {"queries": Queries.read("last:4", 40)}
@@ -130,14 +131,14 @@ def test_a_document_is_waited_for_once(
         copies.append(data.numel())
         return _copied(data)
 
-    _attend, _copied = tap_module._attend, waiting._copied
+    _attend, _copied = interface._attend, waiting._copied
     _measure = document.Document._measure_gathered
     observers = [*EVERY, Baselines()]
     asked_for = {"family": family, "observers": observers, "measure": "device", **FOUR}
     small_run(tmp_path / "laid out", documents=1, **asked_for)
     exact = Parity(weights=0.0, log_weights=0.0, hidden=0.0, invisible=0.0, layer=0)
     monkeypatch.setattr(source_module, "parity", lambda *_, **__: exact)  # once a run, it may wait
-    monkeypatch.setattr(tap_module, "_attend", attend)
+    monkeypatch.setattr(interface, "_attend", attend)
     monkeypatch.setattr(document.Document, "_measure_gathered", measure)
     monkeypatch.setattr(waiting, "_copied", copied)
     small_run(tmp_path / "run", documents=2, **asked_for)
@@ -150,7 +151,7 @@ def test_a_document_is_waited_for_once(
 def test_what_a_query_sees_is_read_once_for_each_kind_of_mask() -> None:
     firsts: list = []
     ids = torch.as_tensor(random_windows(1, 40).token_ids.astype(np.int64))
-    tap_module.tap(tiny("gemma2"), ids, lambda layer: firsts.append(layer.first))
+    tap(tiny("gemma2"), ids, lambda layer: firsts.append(layer.first))
     assert firsts == [[[16]], [[0]]] * 2
     assert firsts[0] is firsts[2]
 

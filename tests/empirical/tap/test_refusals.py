@@ -13,9 +13,11 @@ from support.families import tiny, tokens
 from transformers import AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-import empirical.tap.tap as tap_module
+import empirical.tap.interface as interface
 from empirical.errors import InputError
-from empirical.tap.tap import NAME, tap
+from empirical.tap.interface import NAME
+from empirical.tap.refusals import attention_layers
+from empirical.tap.tap import tap
 
 
 @functools.cache
@@ -38,9 +40,9 @@ def test_a_mask_that_is_not_registered_is_caught(monkeypatch: pytest.MonkeyPatch
 
 def test_a_mask_that_is_lost_on_the_way_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def lost(*args: object, **keywords: object) -> None:
-        tap_module._session.get().masks += 1
+        interface._session.get().masks += 1
 
-    monkeypatch.setattr(tap_module, "_mask", lost)
+    monkeypatch.setattr(interface, "_mask", lost)
     padding = torch.tensor([[0] * 10 + [1] * 90])
     with pytest.raises(InputError, match="got no mask, but there is padding or a sliding window"):
         tap(model("llama"), tokens(1, 100), lambda layer: None, padding)
@@ -49,7 +51,7 @@ def test_a_mask_that_is_lost_on_the_way_is_caught(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_additive_mask_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tap_module, "sdpa_mask", eager_mask)
+    monkeypatch.setattr(interface, "sdpa_mask", eager_mask)
     with pytest.raises(
         InputError,
         match=r"its mask is torch.float32 of shape \(1, 1, 30, 30\), expected torch.bool",
@@ -123,7 +125,7 @@ def test_models_that_are_no_causal_decoders_are_refused() -> None:
         InputError,
         match="mamba: has layers of type linear_attention, expected attention in every layer",
     ):
-        tap_module.attention_layers(mamba)
+        attention_layers(mamba)
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,9 @@ from empirical.errors import InputError
 from empirical.sources.builtin_texts import topics
 from empirical.sources.windows import windows
 from empirical.tap.attention import QUERY_BLOCK, Scoring, analysed_row
+from empirical.tap.interface import NAME
 from empirical.tap.parity import Parity, parity
-from empirical.tap.tap import NAME, TappedLayer, tap
+from empirical.tap.tap import TappedLayer, tap
 
 # Tolerances of float32: the two paths add the same numbers in another order, layer after layer.
 ALPHA, LOG_ALPHA, HIDDEN = 1e-5, 1e-3, 2e-5
