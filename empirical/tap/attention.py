@@ -122,8 +122,8 @@ class Block:
     """What is added to scores, (document or 1, 1, query, position): 0, or the type's minimum."""
 
     def weights(self, scoring: Scoring) -> Tensor:
-        """Return α, (document, kv_head, head of the group, query, position) float32, in the order
-        of transformers' eager path. With learned sinks rows sum below 1.
+        """Return α, (document, kv_head, head of the group, query, position), at least float32, in
+        the order of transformers' eager path. With learned sinks rows sum below 1.
         """
         documents, kv_heads, packed, _ = self.rows.shape
         row_count, positions = self.added.shape[-2:]
@@ -133,7 +133,8 @@ class Block:
             logits = scoring.sinks.to(scores.dtype).reshape(1, kv_heads, -1, 1, 1)
             logits = logits.expand(documents, -1, -1, row_count, -1)
             scores = torch.cat([scores, logits], dim=-1)
-        return torch.softmax(scores, dim=-1, dtype=torch.float32)[..., :positions]
+        kind = torch.promote_types(scores.dtype, torch.float32)
+        return torch.softmax(scores, dim=-1, dtype=kind)[..., :positions]
 
     def weighted(self, weights: Tensor) -> Tensor:
         """Return weights·value, (document, kv_head, head·query, dimension), in the value's type."""

@@ -1,0 +1,1 @@
+"""Interventions on attention: every query keeps a few tokens, and the loss that this costs."""

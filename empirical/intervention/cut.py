@@ -1,0 +1,183 @@
+"""Top-N attention: every query keeps the tokens that a rule ranks highest.
+
+The weights of the others become zero (*deletion*), or zero with the kept ones rescaled
+(*renormalisation*), to the sum that all had: 1, or with learned sinks 1 less the sink's share,
+which stays as it was. The rule sees weights and values of the pass that is intervened on. Weights
+exist for a block of queries at a time. Imports torch and transformers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from empirical.errors import InputError
+from empirical.intervention.rules import Rows, Rule
+from empirical.tap.attention import Block, in_blocks
+from empirical.tap.interface import Attention, run_decoder
+from empirical.tap.refusals import checked_mask
+
+Mode = Literal["deletion", "renormalisation"]
+MODES: Final[tuple[Mode, ...]] = ("deletion", "renormalisation")
+
+NEGLIGIBLE: Final = 1e-30
+"""A sum of kept weights below which they are weighed anew by their scores."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """What the queries of a layer keep."""
+
+    rule: Rule
+    mode: Mode
+    n: int | Sequence[int] | None
+    """Tokens that a query keeps, N ≥ 1: of every head, or of each, (head). None: the rule is a set
+    rule.
+    """
+    heads: Sequence[int] | None = None
+    """Heads that are intervened on; None: all."""
+    on_sizes: Callable[[Tensor], object] | None = None
+    """Called with the number of tokens kept, (document, head, query), of each block of queries."""
+
+
+def intervened(
+    model: PreTrainedModel,
+    input_ids: Tensor,
+    cut_of: Callable[[int], Cut | None],
+    attention_mask: Tensor | None = None,
+) -> Tensor:
+    """Run the decoder of `model` once with top-N attention.
+
+    Args:
+        model: as for the tap.
+        input_ids: (document, position) integers.
+        cut_of: the cut of a layer, by its number from 0; None: the layer stays as it is.
+        attention_mask: (document, position), 0 where padded; None: no padding.
+
+    Returns:
+        The last hidden states, (document, position, hidden), in the model's type; those of padded
+        positions mean nothing. Where N is at least the window they are the model's own, to
+        rounding.
+
+    Raises:
+        InputError: as `tap.tap` does; N < 1, sizes or heads that are not the layer's, or an unknown
+            mode.
+    """
+    decoder = model.get_decoder()
+
+    def attend(layer: Attention) -> Tensor:
+        cut = cut_of(layer.index)
+        return layer.output() if cut is None else cut_output(layer, cut)
+
+    return run_decoder(decoder, input_ids, checked_mask(decoder, input_ids, attention_mask), attend)
+
+
+def cut_output(layer: Attention, cut: Cut) -> Tensor:
+    """Return a layer's output under a cut, (document, position, head, dimension)."""
+    sizes = _sizes(layer, cut)
+
+    def output(block: Block) -> Tensor:
+        return block.weighted(_cut_weights(block, layer, cut, sizes))
+
+    return in_blocks(layer.query, layer.key, layer.value, layer.mask, output)
+
+
+def largest(scores: Tensor, n: Tensor) -> Tensor:
+    """Return where the N largest scores stand, (..., position) bool; of equal scores the first.
+
+    n: one number, or of a shape that is laid beside (...), each at least 1.
+
+    >>> largest(torch.tensor([2.0, 5.0, 2.0, 3.0]), torch.tensor(3)).tolist()
+    [True, True, False, True]
+    """
+    most = min(int(n.max()), scores.shape[-1])
+    top = scores.topk(most, dim=-1, sorted=n.numel() > 1).values
+    if n.numel() > 1:
+        place = n.clamp(max=most).expand(scores.shape[:-1])[..., None] - 1
+        edge = top.gather(-1, place)
+    else:
+        edge = top.amin(dim=-1, keepdim=True)
+    kept = scores >= edge
+    left = n.clamp(max=scores.shape[-1])[..., None] - kept.sum(dim=-1, keepdim=True)
+    if bool((left < 0).any()):  # ties at the edge: as many of them as there is room for
+        tied = scores == edge
+        kept &= ~tied | (tied.cumsum(dim=-1) <= tied.sum(dim=-1, keepdim=True) + left)
+    return kept
+
+
+def _cut_weights(block: Block, layer: Attention, cut: Cut, sizes: Tensor | None) -> Tensor:
+    """Return the weights of a block under a cut, (document, kv_head, head of the group, query,
+    position).
+    """
+    weights = block.weights(layer.scoring)
+    positions = weights.shape[-1]
+    flat = weights.flatten(1, 2)
+    visible = block.added == 0
+    if sizes is not None and int(sizes.min()) >= positions and cut.on_sizes is None:
+        return weights
+    rows = Rows(
+        weights=flat, values=block.value, visible=visible, layer=layer.index, start=block.start
+    )
+    kept = cut.rule(rows)
+    if kept.dtype != torch.bool:
+        if sizes is None:
+            raise InputError("n None: expected a number of tokens for a ranking rule. Give one.")
+        scores = kept.expand(flat.shape).masked_fill(~visible, -torch.inf)
+        kept = largest(scores, sizes)
+    kept = kept & visible
+    others = _others(layer, cut)
+    if others is not None:
+        kept = kept | (others & visible)
+    if cut.on_sizes is not None:
+        cut.on_sizes(kept.expand(flat.shape).sum(dim=-1))
+    return _reweighed(flat, kept, block, layer, cut.mode).view_as(weights)
+
+
+def _reweighed(flat: Tensor, kept: Tensor, block: Block, layer: Attention, mode: Mode) -> Tensor:
+    """Put the weights of tokens that are not kept to zero, and rescale the others where asked."""
+    cut = flat * kept
+    if mode == "deletion":
+        return cut
+    before, mass = flat.sum(dim=-1, keepdim=True), cut.sum(dim=-1, keepdim=True)
+    rescaled = cut * (before / mass.clamp_min(NEGLIGIBLE))
+    lost = mass < NEGLIGIBLE
+    if not bool(lost.any()):
+        return rescaled
+    scores = layer.scoring.scores(block.rows, block.key).reshape(flat.shape).to(flat.dtype)
+    anew = torch.softmax(scores.masked_fill(~kept, -torch.inf), dim=-1).nan_to_num(0.0)
+    return torch.where(lost, anew * before, rescaled)
+
+
+def _sizes(layer: Attention, cut: Cut) -> Tensor | None:
+    """Return N, one number or (head, 1), after what can be refused."""
+    heads = layer.query.shape[1]
+    if cut.mode not in MODES:
+        raise InputError(f"mode {cut.mode}: expected {' or '.join(MODES)}. Use one of those.")
+    if cut.heads is not None and not all(0 <= head < heads for head in cut.heads):
+        raise InputError(
+            f"heads {sorted(cut.heads)}: layer {layer.index} has heads 0 to {heads - 1}."
+            " Name those."
+        )
+    if cut.n is None:
+        return None
+    sizes = torch.as_tensor(cut.n, device=layer.query.device)
+    if sizes.is_floating_point() or sizes.shape not in {(), (heads,)} or int(sizes.min()) < 1:
+        raise InputError(
+            f"n {cut.n}: expected whole numbers of at least 1, one or one for each of {heads}"
+            " heads. Give others."
+        )
+    return sizes if sizes.ndim == 0 else sizes[:, None]
+
+
+def _others(layer: Attention, cut: Cut) -> Tensor | None:
+    """Return which heads stay as they are, (head, 1, 1) bool; None: no head does."""
+    if cut.heads is None:
+        return None
+    others = torch.ones(layer.query.shape[1], dtype=torch.bool, device=layer.query.device)
+    others[list(cut.heads)] = False
+    return others[:, None, None]

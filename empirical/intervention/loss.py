@@ -1,0 +1,95 @@
+"""The next-token loss of hidden states, a few positions at a time, so that no logits of all
+positions against the whole vocabulary exist. Imports torch and transformers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from transformers import PreTrainedModel
+
+from empirical.errors import InputError
+
+LOGITS: Final = 2**24
+"""Logits that exist at once, 64 MB in float32."""
+
+
+def next_token_losses(
+    model: PreTrainedModel, hidden: Tensor, input_ids: Tensor, targets: int | None = None
+) -> Tensor:
+    """Return −log p of the last `targets` tokens, (document, target) float32, in nats.
+
+    Args:
+        model: a causal language model, with its head.
+        hidden: its decoder's last hidden states, (document, position, hidden).
+        input_ids: (document, position) integers, without padding.
+        targets: None: every token but the first.
+
+    Raises:
+        InputError: the model has no head, or there are fewer tokens to predict.
+    """
+    if model.get_output_embeddings() is None:
+        raise InputError(
+            f"{model.config.model_type}: has no head that predicts tokens, expected a causal"
+            " language model. Load it as one (AutoModelForCausalLM)."
+        )
+    documents, positions = input_ids.shape
+    count = positions - 1 if targets is None else targets
+    if not 1 <= count < positions:
+        raise InputError(
+            f"targets {count}: a window of {positions} tokens has 1 to {positions - 1} to predict."
+            " Ask for fewer, or use longer windows."
+        )
+    first = positions - 1 - count
+    rows = max(1, LOGITS // (documents * model.get_output_embeddings().weight.shape[0]))
+    found = []
+    for start in range(first, positions - 1, rows):
+        stop = min(start + rows, positions - 1)
+        logits = logits_of(model, hidden[:, start:stop])
+        wanted = input_ids[:, start + 1 : stop + 1].to(logits.device)
+        found.append(cross_entropy(logits.float().transpose(1, 2), wanted, reduction="none"))
+    return torch.cat(found, dim=1)
+
+
+@torch.no_grad()
+def logits_of(model: PreTrainedModel, hidden: Tensor) -> Tensor:
+    """Return the logits of hidden states, (document, position, vocabulary), as the model's own
+    forward makes them, with its scaling and soft-cap.
+    """
+    with _decoder_that_returns(model, hidden):
+        ids = torch.zeros(hidden.shape[:2], dtype=torch.long, device=hidden.device)
+        return model(input_ids=ids, use_cache=False).logits
+
+
+@contextmanager
+def _decoder_that_returns(model: PreTrainedModel, hidden: Tensor) -> Iterator[None]:
+    """Let the model's decoder return hidden states that are there already."""
+    decoder = model.get_decoder()
+    own = "forward" in vars(decoder)
+    before = decoder.forward
+    decoder.forward = lambda *args, **keywords: _Output(hidden)
+    try:
+        yield
+    finally:
+        if own:  # as where layers are spread over devices
+            decoder.forward = before
+        else:
+            del decoder.forward
+
+
+class _Output:
+    """What a decoder returns, of which only the hidden states are known."""
+
+    def __init__(self, hidden: Tensor) -> None:
+        self.last_hidden_state = hidden
+
+    def __getitem__(self, place: int) -> Any:
+        return self.last_hidden_state if place == 0 else None
+
+    def __getattr__(self, name: str) -> None:
+        """Nothing: routers' weights, caches and the like."""

@@ -1,0 +1,67 @@
+"""Next-token losses against the model's own, in every family."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from support.families import FAMILIES, OTHERS, tiny, tokens
+from torch.nn.functional import cross_entropy
+
+from empirical.errors import InputError
+from empirical.intervention import loss as loss_module
+from empirical.intervention.loss import logits_of, next_token_losses
+from empirical.tap.interface import forward
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, *OTHERS])
+def test_losses_are_those_of_the_models_own_logits(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, ids = tiny(family), tokens(2, 60)
+    with torch.no_grad():
+        own = model(input_ids=ids, use_cache=False).logits
+    hidden = forward(model.get_decoder(), ids, None)
+    assert torch.equal(logits_of(model, hidden), own)
+    expected = cross_entropy(own[:, :-1].double().transpose(1, 2), ids[:, 1:], reduction="none")
+    monkeypatch.setattr(loss_module, "LOGITS", 2 * 97 * 7)  # seven positions at a time
+    for targets in (None, 1, 20):
+        found = next_token_losses(model, hidden, ids, targets)
+        wanted = expected if targets is None else expected[:, -targets:]
+        torch.testing.assert_close(found.double(), wanted, atol=1e-5, rtol=1e-6)
+        assert float(found.double().mean()) == pytest.approx(float(wanted.mean()), abs=1e-6)
+
+
+def test_a_soft_cap_of_the_logits_is_the_models() -> None:
+    model, ids = tiny("gemma2"), tokens(1, 30)
+    capped = copy.deepcopy(model)
+    model.config.final_logit_softcapping, capped.config.final_logit_softcapping = None, 0.5
+    hidden = forward(model.get_decoder(), ids, None)
+    assert float(logits_of(capped, hidden).abs().max()) <= 0.5
+    assert float(logits_of(model, hidden).abs().max()) > 0.5
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_the_decoder_is_put_back(own: bool) -> None:
+    model, ids = tiny("llama"), tokens(1, 20)
+    hidden = forward(model.get_decoder(), ids, None)
+    decoder = model.get_decoder()
+    if own:  # as accelerate leaves one that is spread over devices
+        decoder.forward = decoder.forward
+    before = vars(decoder).get("forward")
+    logits_of(model, hidden)
+    assert vars(decoder).get("forward") is before
+    with pytest.raises(RuntimeError):
+        logits_of(model, hidden[..., :3])
+    assert vars(decoder).get("forward") is before
+
+
+def test_what_has_no_loss_is_refused() -> None:
+    model, ids = tiny("llama"), tokens(1, 20)
+    hidden = forward(model.get_decoder(), ids, None)
+    for targets in (0, 20):
+        with pytest.raises(InputError, match="a window of 20 tokens has 1 to 19 to predict"):
+            next_token_losses(model, hidden, ids, targets)
+    with pytest.raises(InputError, match="has no head that predicts tokens"):
+        next_token_losses(model.model, hidden, ids)
