@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from geostat.errors import InputError
     from geostat.runs import plot
+    from geostat.runs.effective.api import effective
 
 __all__ = [
     "InputError",
@@ -44,6 +45,7 @@ __all__ = [
     "confront",
     "depth_trend",
     "documents",
+    "effective",
     "elasticities",
     "fit",
     "fit_head",
@@ -69,7 +71,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'geostat' has no attribute {name!r}")
     if name == "plot":
         return import_module("geostat.runs.plot")
-    module = {"InputError": "geostat.errors", "StoreError": "empirical.errors"}.get(
-        name, "geostat.api"
-    )
+    module = {
+        "InputError": "geostat.errors",
+        "StoreError": "empirical.errors",
+        "effective": "geostat.runs.effective.api",
+    }.get(name, "geostat.api")
     return getattr(import_module(module), name)

@@ -8,11 +8,9 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final
 
-_ROWS: Final = tomllib.loads(Path(__file__).with_name("paper.toml").read_text(encoding="utf-8"))[
-    "reported"
-]
+_FILE: Final = tomllib.loads(Path(__file__).with_name("paper.toml").read_text(encoding="utf-8"))
 REPORTED: Final[list[dict[str, Any]]] = [
-    row | {"says": row["says"].format_map(row)} for row in _ROWS
+    row | {"says": row["says"].format_map(row)} for row in _FILE["reported"]
 ]
 """What the paper reports: quantity, says, source, models, kind, beside, marks."""
 
@@ -31,3 +29,5 @@ CORRELATION_SIZES: Final[tuple[int, ...]] = tuple(
 """The N at which correlations of Recall with the sink's similarity are named (§4.1)."""
 CORRELATIONS: Final = ", ".join(f"{row['says']} for {row['families']}" for row in _MARKED)
 """Those correlations, in words."""
+EFFECTIVE: Final[dict[str, Any]] = _FILE["effective"]
+"""Effective attention set sizes N* that the authors' later paper reports, by mode."""

@@ -32,6 +32,7 @@ OPTIONAL = (
     "sensitivity",
     "predictive",
     "pooled",
+    "effective",
     "sphere",
     "contributions",
 )
@@ -75,6 +76,7 @@ class Run:
     sensitivity: xr.Dataset | None = None
     predictive: xr.Dataset | None = None
     pooled: xr.Dataset | None = None
+    effective: xr.Dataset | None = None
     sphere: xr.Dataset | None = None
     """Derived to be shown, as the next."""
     contributions: xr.Dataset | None = None
@@ -101,11 +103,10 @@ class Run:
         """A group that a run may lack; an InputError if it does."""
         data: xr.Dataset | None = getattr(self, name)
         if data is None:
-            expected = (
-                "predicted curves. Confront it again with --predict."
-                if name == "predictive"
-                else "what a confrontation makes. Confront it again."
-            )
+            expected = {
+                "predictive": "predicted curves. Confront it again with --predict.",
+                "effective": "effective set sizes. Measure them with `geostat effective`.",
+            }.get(name, "what a confrontation makes. Confront it again.")
             raise InputError(
                 f"the run holds no /{'heads' if name == 'regimes' else name}; expected {expected}"
             )

@@ -33,11 +33,7 @@ def next_token_losses(
     Raises:
         InputError: the model has no head, or there are fewer tokens to predict.
     """
-    if model.get_output_embeddings() is None:
-        raise InputError(
-            f"{model.config.model_type}: has no head that predicts tokens, expected a causal"
-            " language model. Load it as one (AutoModelForCausalLM)."
-        )
+    refuse_headless(model)
     documents, positions = input_ids.shape
     count = positions - 1 if targets is None else targets
     if not 1 <= count < positions:
@@ -54,6 +50,16 @@ def next_token_losses(
         wanted = input_ids[:, start + 1 : stop + 1].to(logits.device)
         found.append(cross_entropy(logits.float().transpose(1, 2), wanted, reduction="none"))
     return torch.cat(found, dim=1)
+
+
+def refuse_headless(model: PreTrainedModel) -> None:
+    """Refuse by an InputError a model that predicts no tokens."""
+    head = getattr(model, "get_output_embeddings", lambda: None)()
+    if head is None:
+        raise InputError(
+            f"{type(model).__name__}: has no head that predicts tokens, expected a causal language"
+            " model. Load it as one (AutoModelForCausalLM)."
+        )
 
 
 @torch.no_grad()

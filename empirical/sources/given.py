@@ -36,6 +36,8 @@ class HeldModel:
     """
 
     decoder: PreTrainedModel
+    whole: Any
+    """As it was given, with the decoder and, if there is one, the head that predicts tokens."""
     tokenizer: PreTrainedTokenizerBase | None
     hashed: bool = True
     """Whether its weights are to be told by their sha256."""
@@ -105,7 +107,7 @@ def held(
             f"model={seen}: has no decoder of transformers, expected a PreTrainedModel, or a module"
             " whose get_decoder() returns one. Give the model inside it."
         )
-    return HeldModel(decoder=decoder, tokenizer=tokenizer, hashed=hashed)
+    return HeldModel(decoder=decoder, whole=model, tokenizer=tokenizer, hashed=hashed)
 
 
 def weights_sha256(model: torch.nn.Module) -> str:

@@ -16,6 +16,8 @@ from typing import Annotated, Any, Final, Literal
 import typer
 
 from geostat.cli import options, output, process
+from geostat.cli.effective import EFFECTIVE, effective_command
+from geostat.cli.measuring import how_to_measure
 from geostat.cli.options_of_studies import THEORY, WHATIF
 
 PARTS: Final[dict[Literal["tables", "figures"], str]] = {
@@ -59,7 +61,7 @@ def run_command(**given: Any) -> None:
     from geostat.runs.settings import of_options
 
     out, (tolerances, required) = given["out"], _judged_by(given["tolerances"], given["require"])
-    page = pipeline.run(of_options(given), out, tolerances=tolerances, **_how_to_measure(given))
+    page = pipeline.run(of_options(given), out, tolerances=tolerances, **how_to_measure(given))
     store = store_path(out)
     as_json = given["as_json"]
     output.write(
@@ -77,7 +79,7 @@ def capture_command(**given: Any) -> None:
     from geostat.runs import measurement
     from geostat.runs.settings import of_options
 
-    store = measurement.measure(of_options(given), given["out"], **_how_to_measure(given))
+    store = measurement.measure(of_options(given), given["out"], **how_to_measure(given))
     _write_captured(store, given)
 
 
@@ -88,7 +90,7 @@ def ingest_command(**given: Any) -> None:
     from geostat.runs import tensors
 
     asked = {name: given[name] for name in ("model", "queries", "n", "convention", "seed", "head")}
-    store = tensors.ingest(given["files"], given["out"], **asked, **_how_to_measure(given))
+    store = tensors.ingest(given["files"], given["out"], **asked, **how_to_measure(given))
     _write_captured(store, given)
 
 
@@ -163,6 +165,9 @@ for part, kinds in PARTS.items():
     app.command(part, help=f"Write the {part} of a confronted run: {kinds}, unless told.")(
         part_options(partial(part_command, part))
     )
+
+
+app.command("effective")(options.taking(EFFECTIVE)(effective_command))
 
 
 @app.command("compare")
@@ -264,18 +269,6 @@ def _talk(*, quiet: bool = False) -> Any:
     from geostat.cli.progress import talk
 
     return talk(quiet=quiet)
-
-
-def _how_to_measure(given: dict[str, Any]) -> dict[str, Any]:
-    """How a measurement goes about it, apart from what it measures."""
-    from geostat.errors import InputError
-
-    if given["fresh"] and given["resume"]:
-        raise InputError(
-            "--fresh and --resume were both given, expected one. --fresh throws the old run away,"
-            " --resume completes it."
-        )
-    return {"fresh": given["fresh"], "null": given["null"], "console": _talk(quiet=given["quiet"])}
 
 
 def _open(run: Path, *, results: bool = True) -> Any:

@@ -38,6 +38,7 @@ PAPER: Final = {
     "paper_mae": paper.MAE,
     "paper_correlation_sizes": paper.CORRELATION_SIZES,
     "paper_correlations": paper.CORRELATIONS,
+    "paper_effective": paper.EFFECTIVE,
 }
 
 

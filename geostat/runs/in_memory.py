@@ -31,10 +31,11 @@ def asked(
     tokenizer: Any = None,
     hash_weights: bool = True,
     client: Any = None,
+    usual: int = COUNT,
     **further: Any,
 ) -> tuple[Settings, HeldModel | None, Corpus | None]:
     """Read what a capture is asked for: settings, and the model and the documents that are in
-    memory, None where they are named.
+    memory, None where they are named. usual: documents of named texts, unless told.
 
     Raises:
         InputError: if the model in memory is none of transformers, a setting is refused, or text
@@ -51,7 +52,7 @@ def asked(
     entries = [given] if isinstance(given, str | Path) else list(given)
     texts = _corpus(entries, further)
     if count is None:
-        count = COUNT if texts is None else len(entries)
+        count = usual if texts is None else len(entries)
     named = model if model is None or isinstance(model, str) else None
     paths = entries if texts is None else ()
     settings = settings_of(named, paths, count=count, length=length, **further)

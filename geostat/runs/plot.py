@@ -121,6 +121,7 @@ regimes = _on_axes("regimes")
 contributions = _on_axes("contributions")
 regime_depth = _on_axes("regime_depth")
 regime_curves = _on_axes("regime_curves")
+effective = _on_axes("effective")
 predictive = _on_axes("predictive")
 ladder = _on_axes("ladder")
 

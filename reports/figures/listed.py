@@ -14,6 +14,7 @@ from reports.figures.assumptions import figure_norms, figure_similarity, figure_
 from reports.figures.captions import (
     assumptions,
     contributions,
+    effective,
     experiments,
     predictive,
     rivals,
@@ -22,6 +23,7 @@ from reports.figures.captions import (
 )
 from reports.figures.captions.caption import Caption
 from reports.figures.contributions import figure_contributions, figure_sphere
+from reports.figures.effective import figure_effective
 from reports.figures.experiments import (
     figure_regime_curves,
     figure_regime_depth,
@@ -210,6 +212,16 @@ FIGURES: Final = (
         figure_regime_curves,
         experiments.regime_curves,
         "regimes",
+    ),
+    Plan(
+        "effective",
+        "How many tokens does a query need?",
+        "",
+        (1, 2),
+        4.2,
+        figure_effective,
+        effective.effective,
+        "effective",
     ),
     Plan(
         "predictive",

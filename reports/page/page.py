@@ -23,8 +23,9 @@ from reports.files import replaced
 from reports.page import header, record
 from reports.page.cards import Card, cards
 from reports.page.explorer.explorer import explorer, vega_bundle
+from reports.page.plans import PLANS
 from reports.page.svg import shown
-from reports.page.topics import PLANS, Topic, topics
+from reports.page.topics import Topic, topics
 from reports.page.where import lines_of_claims
 from reports.run import Run, listed, parts
 from reports.tables.every import tables, write_table

@@ -19,6 +19,7 @@ from reports.files import replaced
 from reports.run import Run, parts
 from reports.tables.bounds import coverage, ingredient_tables
 from reports.tables.cells import header, mixed, whole
+from reports.tables.effective import effective_tables
 from reports.tables.experiments import experiment_tables
 from reports.tables.fitted.parameters import compressed_tables, norms, similarity, weights
 from reports.tables.fitted.pooled import pooled_tables
@@ -58,6 +59,7 @@ def tables(tree: xr.DataTree) -> dict[str, Table]:
         *ingredient_tables(run),
         *predictive_tables(run),
         *experiment_tables(run),
+        *effective_tables(run),
         *kinds_tables(run),
     ]
     made = [

@@ -35,7 +35,7 @@ ALWAYS = tuple(plan for plan in FIGURES if not plan.group)
 DRAWN = tuple(
     plan
     for plan in FIGURES
-    if plan.group not in {"", "predictive", "verdicts", "ingredients", "rivals"}
+    if plan.group not in {"", "predictive", "verdicts", "ingredients", "rivals", "effective"}
 )  # those are tested apart
 
 

@@ -63,6 +63,7 @@ def stages(
         "fit": (captured, ("fit", "OUT", "--quiet")),
         "confront": (ready, ("confront", "OUT", "--quiet")),
         "report": (ready, ("report", "OUT", "--quiet")),
+        "effective": (ready, ("effective", *take[1:], 3, "--tau", ".3")),
         "capture more": (ready, (*take, 5)),
         "repair": (harmed, ("doctor", "OUT", "--repair", "--json")),
     }
@@ -89,7 +90,7 @@ def test_fits_killed_at_a_write_end_like_those_that_were_not(
     assert seen["unlike"] == {}
 
 
-@pytest.mark.parametrize("stage", ["capture", "fit", "confront", "capture more"])
+@pytest.mark.parametrize("stage", ["capture", "fit", "confront", "effective", "capture more"])
 def test_a_stage_killed_at_every_tenth_write_ends_like_one_that_was_not(
     tmp_path: Path, stages: dict[str, Stage], stage: str
 ) -> None:
@@ -100,7 +101,7 @@ def test_a_stage_killed_at_every_tenth_write_ends_like_one_that_was_not(
 
 
 @pytest.mark.parametrize(
-    "stage", ["capture", "fit", "confront", "report", "capture more", "repair"]
+    "stage", ["capture", "fit", "confront", "report", "effective", "capture more", "repair"]
 )
 def test_a_stage_killed_at_any_moment_ends_like_one_that_was_not(
     tmp_path: Path, stages: dict[str, Stage], stage: str
@@ -114,7 +115,14 @@ def test_a_stage_killed_at_any_moment_ends_like_one_that_was_not(
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO], ids=["full", "broken"])
 @pytest.mark.parametrize(
     ("stage", "stride"),
-    [("capture", 83), ("fit", 151), ("confront", 241), ("report", 59), ("capture more", 113)],
+    [
+        ("capture", 83),
+        ("fit", 151),
+        ("confront", 241),
+        ("report", 59),
+        ("effective", 61),
+        ("capture more", 113),
+    ],
 )
 def test_a_disk_that_fails_at_a_step_is_one_line_and_loses_nothing(
     tmp_path: Path, stages: dict[str, Stage], stage: str, stride: int, error: int

@@ -14,7 +14,8 @@ from geostat.display.tree import with_display
 from reports.figures.every import plans
 from reports.page.cards import cards
 from reports.page.svg import Shown
-from reports.page.topics import PLANS, Topic, drawn_head, topics
+from reports.page.plans import PLANS
+from reports.page.topics import Topic, drawn_head, topics
 from reports.page.where import lines_of_claims, spans, where_in_words
 from reports.run import Run
 from reports.tables.every import tables

@@ -1,0 +1,104 @@
+r"""The effective attention set size N*: how few tokens each query may keep before the model's
+next-token loss rises by more than a share τ.
+
+Source: arXiv 2609.37879. With the mean loss NLL of a document and NLL(N) where every query keeps
+the N tokens of largest weight, ΔNLL_rel(N) = NLL(N)/NLL − 1, a mean over documents; N*_τ is the
+smallest N that was tried with ΔNLL_rel ≤ τ there and at every larger N that was tried. Tried are
+the powers of two below the window, then halves of the gap at each τ, down to neighbouring N. Which
+tokens are largest, and what becomes of the others, are a rule and a mode. Imports numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
+
+
+class Cell(NamedTuple):
+    """One intervention: what a loss was measured under."""
+
+    scope: str
+    """Which layers and heads, in words; "all" of all."""
+    rule: str
+    mode: str
+    n: int
+    """Tokens kept; 0: the rule's own set."""
+
+
+def rises(plain: FloatArray, losses: Mapping[int, FloatArray]) -> dict[int, FloatArray]:
+    """Return the relative rise of each document's loss, (document), by N."""
+    return {n: loss / plain - 1 for n, loss in sorted(losses.items())}
+
+
+def next_size(
+    plain: FloatArray, losses: Mapping[int, FloatArray], taus: Iterable[float], tokens: int
+) -> int | None:
+    """Return the N that is to be tried next, None where every N* is settled to the integer.
+
+    Args:
+        plain: losses of the model as it is, (document).
+        losses: those under the N that were tried, (document), by N.
+        taus: the shares τ.
+        tokens: of a window; with as many kept the model is as it is.
+
+    >>> next_size(np.ones(1), {n: np.array([1 + 1 / n]) for n in (1, 2, 4, 8)}, [0.3], 16)
+    3
+    """
+    power = 1
+    while power < tokens:
+        if power not in losses:
+            return power
+        power *= 2
+    mean = _means(plain, losses)
+    for tau in taus:
+        low, high = bracket(mean, tau, tokens)
+        if high - low > 1:
+            return (low + high) // 2
+    return None
+
+
+def bracket(mean: Mapping[int, float], tau: float, tokens: int) -> tuple[int, int]:
+    """Return the largest N that was tried with a mean rise above τ, 0 where there is none, and the
+    next larger one that was tried: N* as far as it is known.
+    """
+    above = max((n for n, rise in mean.items() if not rise <= tau), default=0)
+    return above, min((n for n in (*mean, tokens) if n > above), default=tokens)
+
+
+def star(plain: FloatArray, losses: Mapping[int, FloatArray], tau: float, tokens: int) -> Estimate:
+    """Return N*_τ, NaN unless it is settled to the integer, with its document jackknife.
+
+    N* is an integer, so error and interval are those of the place where the mean rise crosses τ,
+    linear in log N between the two N that hold it, on the scale of log N, cut at 1 and the window.
+    """
+    low, high = bracket(_means(plain, losses), tau, tokens)
+    each = rises(plain, losses)
+    sizes = [*each, tokens]
+    table = np.stack([*each.values(), np.zeros_like(plain)], axis=1)  # (document, size)
+    crossing = np.log(_crossing(sizes, table.mean(axis=0), tau))
+    without = [np.log(_crossing(sizes, row, tau)) for row in leave_one_out_mean(table)]
+    value = np.array(float(high) if high - low == 1 else np.nan)
+    found = jackknife(np.array(crossing), np.array(without)).exp(value)
+    limits = {side: np.clip(getattr(found, side), 1, tokens) for side in ("lower", "upper")}
+    return replace(found, **limits).with_error_where(np.isfinite(value))
+
+
+def _crossing(sizes: Sequence[int], rise: FloatArray, tau: float) -> float:
+    """Return where the rise, by ascending size, last falls to τ, linear in log N."""
+    above = np.flatnonzero(~(rise <= tau))
+    if not above.size:
+        return 1.0
+    low, high = above[-1], min(above[-1] + 1, len(sizes) - 1)
+    share = (rise[low] - tau) / (rise[low] - rise[high]) if high > low else 1.0
+    logs = np.log(sizes)
+    return float(np.exp(logs[low] + share * (logs[high] - logs[low])))
+
+
+def _means(plain: FloatArray, losses: Mapping[int, FloatArray]) -> dict[int, float]:
+    return {n: float(rise.mean()) for n, rise in rises(plain, losses).items()}

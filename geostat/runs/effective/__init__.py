@@ -1,0 +1,1 @@
+"""The effective attention set size of a run's model."""

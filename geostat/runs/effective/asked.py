@@ -1,0 +1,167 @@
+"""What an effective set size is asked for: rules, modes, shares, targets, layers and heads. Imports
+torch, with the rules whose names it knows.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from empirical.intervention.cut import MODES, Mode
+from empirical.intervention.rules import RANKINGS, SETS
+from geostat.errors import InputError, refuse_unknown
+from geostat.runs.settings import named_heads
+
+DRAWS: Final = 16
+"""Random orders over which a random rule is averaged."""
+EACH: Final = ("together", "layer", "head")
+GREEDY_TOKENS: Final = 256
+GREEDY_HEADS: Final = 12
+"""The most tokens of a window and heads for which the greedy oracle is computed."""
+RULES: Final = (*RANKINGS, "random", *SETS)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Layers and heads that are intervened on."""
+
+    name: str
+    heads: Mapping[int, Sequence[int] | None]
+    """Of each layer its heads; None: all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked for, as the command's options have it; checked when made."""
+
+    rules: tuple[str, ...] = ("attention",)
+    mode: str = "both"
+    tau: str = ".01,.05,.10"
+    target: str = "all"
+    layers: str = "all"
+    heads: tuple[str, ...] = ()
+    each: str = "together"
+
+    def __post_init__(self) -> None:
+        for rule in self.rules:
+            refuse_unknown(rule, RULES, f"--rule {rule}:", verb="Name")
+        refuse_unknown(self.mode, (*MODES, "both"), f"--mode {self.mode}:", verb="Use")
+        refuse_unknown(self.each, EACH, f"--each {self.each}:", verb="Use")
+        if self.heads and self.layers != "all":
+            raise InputError(
+                "--layers and --head were both given, expected one: a head names its layer. Drop"
+                " --layers."
+            )
+        _ = self.taus, self.targets
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        """What becomes of the tokens that are not kept."""
+        return tuple(mode for mode in MODES if self.mode in (mode, "both"))
+
+    @property
+    def taus(self) -> tuple[float, ...]:
+        """Shares by which the loss may rise, ascending."""
+        try:
+            taus = tuple(sorted({float(text) for text in self.tau.split(",")}))
+        except ValueError:
+            taus = ()
+        if not taus or not all(0 < tau < math.inf for tau in taus):
+            raise InputError(
+                f"--tau {self.tau}: expected shares above 0, with commas between. Use for instance"
+                " .01,.05,.10."
+            )
+        return taus
+
+    @property
+    def targets(self) -> int | None:
+        """How many tokens at a window's end are predicted; None: all but the first."""
+        if self.target == "all":
+            return None
+        match = re.fullmatch(r"last:(\d{1,9})", self.target)
+        if match is None or int(match[1]) < 1:
+            raise InputError(
+                f"--target {self.target}: expected all, or last:K with a whole number from 1. Use"
+                " for instance last:128."
+            )
+        return int(match[1])
+
+    def refuse_misfit(self, tokens: int) -> None:
+        """Refuse more targets than a window has, or a window too long for a rule."""
+        if self.targets is not None and self.targets >= tokens:
+            raise InputError(
+                f"--target {self.target}: a window of {tokens} tokens has {tokens - 1} to predict."
+                f" Use last:{tokens - 1} or fewer, or a longer --length."
+            )
+        if "greedy" in self.rules and tokens > GREEDY_TOKENS:
+            raise InputError(
+                f"--rule greedy: a window has {tokens} tokens, expected at most {GREEDY_TOKENS},"
+                f" for its work grows as the third power. Use --length {GREEDY_TOKENS} or less."
+            )
+
+    def scopes(self, layers: int, heads: int) -> list[Scope]:
+        """Return what is intervened on, one after the other, in a model of so many layers and
+        heads.
+        """
+        chosen = self._chosen(layers, heads)
+        if self.each == "layer":
+            out = [Scope(_layer(layer, own), {layer: own}) for layer, own in chosen.items()]
+        elif self.each == "head":
+            out = [
+                Scope(f"L{layer}H{head}", {layer: [head]})
+                for layer, own in chosen.items()
+                for head in (range(heads) if own is None else own)
+            ]
+        else:
+            out = [Scope(self._together(), chosen)]
+        for scope in out:
+            count = sum(heads if own is None else len(own) for own in scope.heads.values())
+            if "greedy" in self.rules and count > GREEDY_HEADS:
+                raise InputError(
+                    f"--rule greedy: would choose for {count} heads, expected at most"
+                    f" {GREEDY_HEADS}. Name some with --head."
+                )
+        return out
+
+    def _together(self) -> str:
+        if self.heads:
+            return " ".join(sorted({f"L{layer}H{head}" for layer, head in named_heads(self.heads)}))
+        return "all" if self.layers == "all" else f"layers {self.layers}"
+
+    def _chosen(self, layers: int, heads: int) -> dict[int, list[int] | None]:
+        """Return the layers that are intervened on, and their heads."""
+        if self.heads:
+            found: dict[int, list[int] | None] = {}
+            for layer, head in sorted(set(named_heads(self.heads))):
+                if layer >= layers or head >= heads:
+                    raise InputError(
+                        f"--head L{layer}H{head}: the model has layers 0 to {layers - 1} and heads"
+                        f" 0 to {heads - 1}. Name others."
+                    )
+                found[layer] = [*(found.get(layer) or []), head]
+            return found
+        if self.layers == "all":
+            return dict.fromkeys(range(layers))
+        return dict.fromkeys(_numbers(self.layers, layers))
+
+
+def _layer(layer: int, heads: Sequence[int] | None) -> str:
+    return f"layer {layer}" if heads is None else " ".join(f"L{layer}H{head}" for head in heads)
+
+
+def _numbers(text: str, layers: int) -> list[int]:
+    """Read `--layers`, such as 0,3,5-8."""
+    found: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
+        if not first <= last < layers:
+            raise InputError(
+                f"--layers {text}: expected layers from 0 to {layers - 1}, such as 0,3,5-8. Name"
+                " those."
+            )
+        found |= set(range(first, last + 1))
+    return sorted(found)

@@ -1,0 +1,207 @@
+"""The effective attention set size of a run's model on the run's documents: intervened forwards,
+one after the other, until every N* is settled. Imports torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from empirical.intervention.cut import Cut, intervened
+from empirical.intervention.loss import next_token_losses, refuse_headless
+from empirical.intervention.rules import RANKINGS, SETS, Rule, random
+from empirical.sources.given import HeldModel
+from empirical.sources.texts import Corpus
+from empirical.store.manifest import beside
+from empirical.store.store import Store
+from geostat.errors import InputError
+from geostat.experiments.effective_dataset import cells_of, effective_dataset
+from geostat.experiments.effective_size import Cell, next_size
+from geostat.runs.console import QUIET, Console
+from geostat.runs.effective.asked import DRAWS, Asked, Scope
+from geostat.runs.effective.evaluations import PLAIN, Evaluations, FloatArray
+from geostat.runs.files import timed
+from geostat.runs.measurement import find_model, measure
+from geostat.runs.settings import Settings, refuse_text_as_model
+
+GROUP: Final = "effective"
+
+
+def effective(
+    settings: Settings,
+    asked: Asked,
+    out: Path,
+    model: HeldModel | None = None,
+    documents: Corpus | None = None,
+    *,
+    fresh: bool = False,
+    null: bool = True,
+    console: Console = QUIET,
+) -> Store:
+    """Measure the run that `settings` describe, as `measurement.measure` does, unless it stands at
+    `out` already, and the effective set sizes of its model on its documents, which become its
+    /effective.
+
+    What was measured before, in the run or by a command that was interrupted, is gone on with.
+
+    Raises:
+        InputError: as of `measure`; rules, layers, heads or targets that do not fit; a model
+            without a head that predicts tokens.
+        StoreError: as of `measure`.
+        KeyboardInterrupt: passed on; the same command goes on.
+    """
+    asked.refuse_misfit(settings.length)
+    if settings.cluster is not None:
+        raise InputError("--cluster: effective set sizes are measured here. Leave it out.")
+    if model is None:
+        refuse_text_as_model(settings)
+    else:
+        refuse_headless(model.whole)
+    source = model or find_model(settings)
+    if source.heads is not None:
+        asked.scopes(*source.heads)  # refuses before anything is measured
+    store = measure(settings, out, model, documents, fresh=fresh, null=null, console=console)
+    token_ids = store.read("capture")["token_id"].values
+    with store.alone(), timed(store.path, GROUP), source.lent() as lent:
+        whole = lent.model if model is None else model.whole
+        scopes = asked.scopes(lent.layers, lent.heads)
+        known = _known(store, asked)
+        losses = _Losses(whole, token_ids, asked.targets, known, console)
+        try:
+            losses.at(PLAIN, None)
+            for scope in scopes:
+                _search(losses, scope, asked, settings)
+        except KeyboardInterrupt as error:
+            raise KeyboardInterrupt(
+                f"interrupted: {len(known.losses)} losses are kept. Run the same command again to"
+                " go on."
+            ) from error
+        store.put({GROUP: _dataset(known, asked, settings.length)})
+        known.forget()
+    return store
+
+
+def _known(store: Store, asked: Asked) -> Evaluations:
+    """Return what was measured of this run before, in it or beside it."""
+    of = {
+        "model": store.attributes["model"],
+        "documents": [row.get("sha256") or row["digest"] for row in store.documents],
+        "target": asked.target,
+        "seed": store.attributes["seed"],
+    }
+    known = Evaluations(beside(store.path, GROUP), of)
+    if GROUP in store.results:
+        data = store.read(GROUP)
+        if data.attrs.get("target") == asked.target:
+            losses, sizes = cells_of(data)
+            known.losses |= {PLAIN: data["plain_loss"].values, **losses}
+            known.sizes |= sizes
+    known.read()
+    return known
+
+
+def _dataset(known: Evaluations, asked: Asked, tokens: int) -> Any:
+    losses = dict(known.losses)
+    plain = losses.pop(PLAIN)
+    targets = tokens - 1 if asked.targets is None else asked.targets
+    told = {"target": asked.target, "targets": targets, "documents": len(plain), "draws": DRAWS}
+    return effective_dataset(plain, losses, known.sizes, taus=asked.taus, tokens=tokens, told=told)
+
+
+def _search(losses: _Losses, scope: Scope, asked: Asked, settings: Settings) -> None:
+    """Try sizes of every rule and mode until N* is settled."""
+    ways = [(rule, mode) for rule in asked.rules for mode in asked.modes]
+    for rule, mode in ways:
+        told = f"{scope.name}: {rule}, {mode}"
+        losses.console.stage(told)
+        plain = losses.known.losses[PLAIN]
+        if rule in SETS:
+            losses.at(Cell(scope.name, rule, mode, 0), scope, [SETS[rule]])
+            continue
+        orders: list[Rule] = (
+            [random(draw, settings.seed) for draw in range(DRAWS)]
+            if rule == "random"
+            else [RANKINGS[rule]]
+        )
+        while True:
+            curve = {
+                cell.n: loss
+                for cell, loss in losses.known.losses.items()
+                if cell[:3] == (scope.name, rule, mode)
+            }
+            size = next_size(plain, curve, asked.taus, settings.length)
+            losses.console.fraction(told, _done(curve, settings.length, len(asked.taus)))
+            if size is None:
+                break
+            losses.at(Cell(scope.name, rule, mode, size), scope, orders)
+
+
+def _done(curve: dict[int, FloatArray], tokens: int, taus: int) -> float:
+    """Return about which share of a search is done: powers of two, and half as many again for
+    each τ.
+    """
+    powers = (tokens - 1).bit_length()
+    return min(1.0, len(curve) / (powers * (1 + taus / 2)))
+
+
+@dataclass(slots=True)
+class _Losses:
+    """Mean next-token losses of a model's documents under interventions, each measured once."""
+
+    model: Any
+    token_ids: np.ndarray
+    targets: int | None
+    known: Evaluations
+    console: Console
+
+    def at(self, cell: Cell, scope: Scope | None, orders: list[Rule] | None = None) -> None:
+        """Measure the losses of an intervention, the mean over `orders`, unless they are known."""
+        if cell in self.known.losses:
+            return
+        cuts = [None] if scope is None else [_cut(cell, rule) for rule in orders or []]
+        found = [self._documents(cut, scope) for cut in cuts]
+        losses = np.mean([loss for loss, _ in found], axis=0)
+        sizes = found[0][1] if cell.n == 0 and scope is not None else None
+        self.known.add(cell, losses, sizes)
+
+    def _documents(self, cut: Cut | None, scope: Scope | None) -> tuple[FloatArray, FloatArray]:
+        """Return each document's loss under a cut, and the mean number of tokens it kept."""
+        losses, sizes = [], []
+        for row in self.token_ids:
+            ids = torch.as_tensor(row[None], dtype=torch.long)
+            kept: list[torch.Tensor] = []
+            hidden = intervened(self.model, ids, _by_layer(cut, scope, kept))
+            each = next_token_losses(self.model, hidden, ids, self.targets)
+            losses.append(float(each.double().mean()))
+            sizes.append(float(torch.cat(kept).double().mean()) if kept else np.nan)
+        return np.array(losses), np.array(sizes)
+
+
+def _cut(cell: Cell, rule: Rule) -> Cut:
+    return Cut(rule=rule, mode=cell.mode, n=cell.n or None)  # type: ignore[arg-type]
+
+
+def _by_layer(cut: Cut | None, scope: Scope | None, kept: list[torch.Tensor]) -> Any:
+    """Return the cut of each layer, which notes how many tokens a set rule keeps."""
+    if cut is None or scope is None:
+        return lambda layer: None
+
+    def note(own: Any) -> Any:
+        def on_sizes(sizes: torch.Tensor) -> None:
+            kept.append((sizes if own is None else sizes[:, list(own)]).flatten())
+
+        return on_sizes
+
+    return lambda layer: (
+        replace(
+            cut,
+            heads=scope.heads[layer],
+            on_sizes=note(scope.heads[layer]) if cut.n is None else None,
+        )
+        if layer in scope.heads
+        else None
+    )

@@ -1,0 +1,166 @@
+"""The effective attention set size from losses that are known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from geostat.experiments.effective_dataset import SETS, VARIABLES, cells_of, effective_dataset
+from geostat.experiments.effective_size import Cell, bracket, next_size, star
+
+TOKENS = 40
+PLAIN = np.array([2.0, 1.0, 3.0])
+
+
+def searched(rise: np.ndarray, taus: list[float], tokens: int) -> dict[int, np.ndarray]:
+    """Losses that a search tries; `rise`, (document, tokens), is the relative rise at N − 1."""
+    losses: dict[int, np.ndarray] = {}
+    plain = PLAIN[: len(rise)]
+    while (size := next_size(plain, losses, taus, tokens)) is not None:
+        assert 1 <= size < tokens
+        assert size not in losses
+        losses[size] = plain * (1 + rise[:, size - 1])
+    return losses
+
+
+@given(
+    falls=st.lists(st.floats(0, 1), min_size=2, max_size=60),
+    tau=st.floats(0.001, 3),
+    second=st.floats(0.001, 3),
+)
+def test_of_a_loss_that_falls_n_star_is_the_smallest_n_of_all(
+    falls: list[float], tau: float, second: float
+) -> None:
+    tokens = len(falls) + 1
+    rise = np.cumsum(falls[::-1])[::-1][None]  # at 1 … tokens − 1
+    losses = searched(rise, [tau, second], tokens)
+    for share in (tau, second):
+        mean = (PLAIN[0] * (1 + rise[0])) / PLAIN[0] - 1
+        expected = next((n for n in range(1, tokens) if mean[n - 1] <= share), tokens)
+        found = star(PLAIN[:1], losses, share, tokens)
+        assert float(found.value) == expected
+    assert len(losses) <= 2 + 3 * math.ceil(math.log2(tokens))
+
+
+def test_of_any_loss_n_star_holds_at_every_larger_n_that_was_tried() -> None:
+    chance = np.random.default_rng(0)
+    for _ in range(200):
+        rise = chance.normal(size=(3, TOKENS - 1)) * np.geomspace(3, 0.01, TOKENS - 1)
+        losses = searched(rise, [0.1], TOKENS)
+        found = int(star(PLAIN, losses, 0.1, TOKENS).value)
+        mean = rise.mean(axis=0)
+        assert all(mean[n - 1] <= 0.1 for n in losses if n >= found)
+        if found > 1:
+            assert found - 1 in losses
+            assert mean[found - 2] > 0.1
+
+
+def test_n_star_is_told_only_where_it_is_settled_to_the_integer() -> None:
+    losses = {n: PLAIN * (1 + 1 / n) for n in (1, 2, 4, 8, 16, 32)}
+    assert bracket({n: 1 / n for n in losses}, 0.1, TOKENS) == (8, 16)
+    assert math.isnan(float(star(PLAIN, losses, 0.1, TOKENS).value))
+    assert math.isnan(float(star(PLAIN, losses, 0.1, TOKENS).se))
+    assert float(star(PLAIN, losses, 0.5, TOKENS).value) == 2
+    assert float(star(PLAIN, losses, 5.0, TOKENS).value) == 1
+
+
+def test_its_interval_is_the_jackknife_of_the_place_where_the_rise_crosses_the_share() -> None:
+    sizes = np.arange(1, TOKENS)
+    rise = np.array([[0.6], [1.0], [1.7]]) / sizes
+    losses = searched(rise, [0.1], TOKENS)
+    found = star(PLAIN, losses, 0.1, TOKENS)
+    tried = np.array(sorted(losses))
+
+    def crossing(mean: np.ndarray) -> float:
+        """The last place where the curve through the sizes tried falls to the share."""
+        values = mean[tried - 1]
+        last = int(np.flatnonzero(values > 0.1)[-1])
+        return float(np.interp(-0.1, -values[last : last + 2], np.log(tried[last : last + 2])))
+
+    assert float(found.value) == 11
+    logs = [crossing(np.delete(rise, k, axis=0).mean(axis=0)) for k in range(3)]
+    se = math.sqrt(2 / 3 * sum((log - np.mean(logs)) ** 2 for log in logs))
+    centre, half = crossing(rise.mean(axis=0)), stats.t.ppf(0.975, 2) * se
+    assert float(found.se) == pytest.approx(11 * se)
+    assert float(found.lower) == pytest.approx(math.exp(centre - half))
+    assert float(found.upper) == TOKENS < math.exp(centre + half)
+
+
+def test_its_interval_holds_the_true_size_as_often_as_it_says() -> None:
+    # Documents whose rise is c/N, c lognormal: the true N* is that of the mean c.
+    chance, inside, tau = np.random.default_rng(1), 0, 0.1
+    sizes = np.arange(1, 200)
+    trials = 300
+    true = math.exp(0.3**2 / 2) / tau
+    for _ in range(trials):
+        c = chance.lognormal(sigma=0.3, size=(6, 1))
+        plain = np.ones(6)
+        losses: dict[int, np.ndarray] = {}
+        while (size := next_size(plain, losses, [tau], 200)) is not None:
+            losses[size] = 1 + (c / sizes)[:, size - 1]
+        found = star(plain, losses, tau, 200)
+        inside += float(found.lower) <= true <= float(found.upper)
+    assert abs(inside / trials - 0.95) < 4 * math.sqrt(0.95 * 0.05 / trials)
+
+
+def dataset() -> xr.Dataset:
+    rise = np.array([[0.6], [1.0], [1.7]]) / np.arange(1, TOKENS)
+    losses = {
+        Cell("all", "attention", "deletion", n): loss
+        for n, loss in searched(rise, [0.1, 0.5], TOKENS).items()
+    }
+    losses[Cell("layer 3", "recent", "renormalisation", 4)] = PLAIN * 1.5
+    losses[Cell("all", "attention", "deletion", 32)] = PLAIN * 1.08  # above those before it
+    held = Cell("all", "sparsemax", "deletion", 0)
+    losses[held] = PLAIN * np.array([1.1, 1.2, 1.3])
+    return effective_dataset(
+        PLAIN, losses, {held: np.array([2.0, 3.0, 4.0])}, taus=[0.1, 0.5], tokens=TOKENS, told={}
+    )
+
+
+def test_a_dataset_tells_every_loss_and_what_follows() -> None:
+    data = dataset()
+    curve = data.sel(scope="all", rule="attention", mode="deletion")
+    assert curve["n_star"].values.tolist() == [11.0, 3.0]
+    assert curve["loss_rise"].sel(n=1).item() == pytest.approx(1.1)
+    assert curve["loss_rise_se"].sel(n=1).item() == pytest.approx(
+        np.std([0.6, 1.0, 1.7], ddof=1) / math.sqrt(3)
+    )
+    assert int(curve["steps_up"]) == 1
+    before = max(n for n in curve["n"].values if n < 32 and curve["loss"].sel(n=n).notnull().all())
+    assert float(curve["largest_step_up"]) == pytest.approx(0.08 - 1.1 / before)
+    other = data.sel(scope="layer 3", rule="recent", mode="renormalisation")
+    assert bool(other["n_star"].isnull().all())
+    assert other["loss"].sel(n=4).values.tolist() == (PLAIN * 1.5).tolist()
+    assert bool(other["loss"].sel(n=2).isnull().all())
+    own = data.sel(scope="all", set_rule="sparsemax", mode="deletion")
+    assert own["set_loss_rise"].item() == pytest.approx(0.2)
+    assert own["set_size"].values.tolist() == [2.0, 3.0, 4.0]
+    for record in (*VARIABLES, *SETS):
+        for part in record.parts().values():
+            assert data[part.name].dims == part.dims, part.name
+            assert data[part.name].attrs["long_name"]
+
+
+def test_losses_are_read_back_from_a_dataset() -> None:
+    data = dataset()
+    losses, sizes = cells_of(data)
+    plain = data["plain_loss"].values
+    again = effective_dataset(plain, losses, sizes, taus=[0.1, 0.5], tokens=TOKENS, told={})
+    xr.testing.assert_identical(again.sel(n=data["n"]), data)
+
+
+def test_one_document_has_no_error() -> None:
+    losses = {
+        Cell("all", "attention", "deletion", n): PLAIN[:1] * (1 + 1 / n) for n in (1, 2, 3, 4, 8)
+    }
+    data = effective_dataset(PLAIN[:1], losses, {}, taus=[0.4], tokens=16, told={})
+    assert float(data["n_star"].squeeze()) == 3
+    assert math.isnan(float(data["n_star_se"].squeeze()))
+    assert math.isnan(float(data["n_star_lower"].squeeze()))

@@ -1,0 +1,356 @@
+"""Effective set sizes of a run's model, by command and in Python: found, gone on with, refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+import xarray as xr
+from support.families import tiny, tokens
+from support.spine import LENGTH, Said, geostat, refused
+
+import geostat as gs
+from empirical.intervention.cut import MODES, Cut, Mode, intervened
+from empirical.intervention.loss import next_token_losses
+from empirical.intervention.rules import RANKINGS, SETS, random
+from empirical.store.store import Store
+from geostat.runs.effective import effective as module
+from geostat.runs.effective.asked import DRAWS
+from geostat.runs.effective.evaluations import Evaluations
+
+
+@pytest.fixture
+def words(model_folder: Path, text_folder: Path) -> list[Any]:
+    size = ["--documents", 2, "--length", LENGTH, "--n", "1,2,9", "--no-null", "--tau", ".2,.6"]
+    return ["effective", model_folder, "--text", text_folder, *size]
+
+
+def read(out: Path) -> xr.Dataset:
+    return Store.open(out / "run.zarr").read("effective")
+
+
+def losses(
+    model: transformers.PreTrainedModel,
+    ids: np.ndarray,
+    cut: Cut | None,
+    targets: int | None = None,
+    layers: tuple[int, ...] = (0, 1, 2, 3),
+) -> np.ndarray:
+    """The mean loss of each document, from the intervention itself."""
+    out = []
+    for row in torch.as_tensor(ids, dtype=torch.long):
+        hidden = intervened(model, row[None], lambda layer: cut if layer in layers else None)
+        out.append(float(next_token_losses(model, hidden, row[None], targets).double().mean()))
+    return np.array(out)
+
+
+def test_the_command_tells_n_star_and_keeps_every_loss(words: list[Any], tmp_path: Path) -> None:
+    said = geostat(*words, "--out", tmp_path)
+    assert said.code == 0, said
+    data, model = read(tmp_path), tiny("llama")
+    ids = Store.open(tmp_path / "run.zarr").tree()["capture"]["token_id"].values
+    plain = losses(model, ids, None)
+    assert data["plain_loss"].values == pytest.approx(plain, rel=1e-5)
+    assert data.attrs["targets"] == LENGTH - 1
+    told = said.stdout.splitlines()
+    for mode in MODES:
+        every = np.stack(
+            [
+                losses(model, ids, Cut(rule=RANKINGS["attention"], mode=mode, n=n))
+                for n in range(1, LENGTH)
+            ]
+        )
+        curve = data.sel(scope="all", rule="attention", mode=mode)
+        tried = curve["n"].values[curve["loss"].notnull().all("document").values]
+        for n in tried:
+            assert curve["loss"].sel(n=n).values == pytest.approx(every[n - 1], rel=1e-5)
+        mean = (every / plain - 1).mean(axis=1)
+        for tau in (0.2, 0.6):
+            above = [n for n in tried if mean[n - 1] > tau]
+            star = min(n for n in (*tried, LENGTH) if n > max(above, default=0))
+            assert curve["n_star"].sel(tau=tau).item() == star
+            assert star - 1 in (0, *above)
+            assert any(
+                line.startswith(f"  all: attention, {mode}: ") and f"{star} tokens (" in line
+                for line in told
+            )
+    assert told[-1] == f"run: {tmp_path / 'run.zarr'}"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.json", "run.zarr"]
+    assert "effective" in json.loads((tmp_path / "run.json").read_text())["seconds"]
+    records = json.loads(geostat(*words, "--out", tmp_path, "--json", "--quiet").stdout)
+    assert len(records["effective"]) == 4
+    assert {"scope", "rule", "mode", "tau", "n_star", "lower", "upper", "documents"} == set(
+        records["effective"][0]
+    )
+
+
+def needing(k: int) -> transformers.PreTrainedModel:
+    """A model of one head that weighs the k marked tokens of a window alike, and no others, and
+    predicts one token by all of their values: without any of them another one is likelier.
+
+    Tokens: k marked, the target, k rivals (of all marked but one), fillers.
+    """
+    fillers, width = 40, 32
+    config = transformers.GPT2Config(
+        vocab_size=2 * k + 1 + fillers,
+        n_embd=width,
+        n_layer=1,
+        n_head=1,
+        n_positions=64,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    model = transformers.GPT2LMHeadModel(config).eval().requires_grad_(False)
+    for name, weight in model.named_parameters():
+        weight.fill_(1.0 if "ln_" in name and name.endswith("weight") else 0.0)
+    embedding, attention = model.transformer.wte.weight, model.transformer.h[0].attn
+    embedding[:, 0], embedding[:, 1] = -1, 1  # unmarked
+    embedding[:k, 0], embedding[:k, 1] = 1, -1
+    contents = torch.eye(k)
+    embedding[:k, 2 : 2 + k] = contents
+    embedding[k, 2 : 2 + k] = contents.sum(dim=0) / k**0.5
+    embedding[k + 1 : 2 * k + 1, 2 : 2 + k] = (1 - contents) / (k - 1) ** 0.5
+    embedding[2 * k + 1 :, 2 + k : 8 + k] = 0.3 * torch.randn(
+        fillers, 6, generator=torch.Generator().manual_seed(0)
+    )
+    attention.c_attn.bias[0] = 60.0  # every query asks for the mark
+    attention.c_attn.weight[0, width] = 1.0
+    for i in range(2, 2 + k):
+        attention.c_attn.weight[i, 2 * width + i] = 1.0
+    attention.c_proj.weight.fill_diagonal_(40.0)
+    return model
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_n_star_is_the_number_of_tokens_that_heads_were_built_to_need(
+    k: int, tmp_path: Path
+) -> None:
+    chance = np.random.default_rng(1)
+    windows = [
+        [*chance.permutation(k), *(2 * k + 1 + chance.permutation(40)[:20]), k, k, k, k]
+        for _ in range(3)
+    ]
+    run = gs.effective(
+        needing(k),
+        documents=windows,
+        length=k + 24,
+        out=tmp_path,
+        tau=[0.01, 0.1],
+        target="last:4",
+        null=False,
+    )
+    assert run["effective"]["n_star"].values.tolist() == [[[[k, k], [k, k]]]]
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, stop: int | None = None) -> list[Any]:
+    """Note every cut whose losses are measured; interrupt the one after `stop`."""
+    measured: list[Any] = []
+    own = module._Losses._documents
+
+    def documents(self: Any, cut: Any, scope: Any) -> Any:
+        if len(measured) == stop:
+            raise KeyboardInterrupt
+        measured.append(cut)
+        return own(self, cut, scope)
+
+    monkeypatch.setattr(module._Losses, "_documents", documents)
+    return measured
+
+
+def test_what_is_interrupted_goes_on_and_ends_like_what_was_not(
+    words: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert geostat(*words, "--out", tmp_path / "whole").code == 0
+    with monkeypatch.context() as patch:
+        counted(patch, stop=5)
+        said = geostat(*words, "--out", tmp_path / "parts", "--quiet")
+    assert said.code == 130
+    assert said.stderr == (
+        "geostat: interrupted: 5 losses are kept. Run the same command again to go on.\n"
+    )
+    kept = tmp_path / "parts" / ".run.zarr.effective"
+    with kept.open("a") as file:
+        file.write('{"cell": ["all", "attent')  # a line that was cut short
+    measured = counted(monkeypatch)
+    assert geostat(*words, "--out", tmp_path / "parts").code == 0
+    whole = read(tmp_path / "whole")
+    assert len(measured) == int(whole["loss"].notnull().all("document").sum()) + 1 - 5
+    xr.testing.assert_identical(read(tmp_path / "parts"), whole)
+    assert not kept.exists()
+
+
+def test_losses_of_something_else_are_not_taken(tmp_path: Path) -> None:
+    first = Evaluations(tmp_path / "kept", {"target": "all"})
+    first.add(module.PLAIN, np.array([1.0, 2.0]))
+    same, other = (Evaluations(tmp_path / "kept", {"target": t}) for t in ("all", "last:2"))
+    same.read()
+    assert same.losses[module.PLAIN].tolist() == [1.0, 2.0]
+    other.read()
+    assert other.losses == {}
+    other.add(module.PLAIN, np.array([3.0]))
+    first.losses.clear()
+    first.read()
+    assert first.losses == {}
+
+
+def test_asked_again_it_goes_on_with_what_the_run_holds(
+    words: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = ["--mode", "deletion", "--out", tmp_path, "--quiet"]
+    assert geostat(*words, *more).code == 0
+    first, measured = read(tmp_path), counted(monkeypatch)
+    assert geostat(*words, *more).code == 0
+    assert measured == []
+    xr.testing.assert_identical(read(tmp_path), first)
+    assert geostat(*words, *more, "--rule", "recent", "--layers", "1-2").code == 0
+    second = read(tmp_path)
+    assert second["scope"].values.tolist() == ["all", "layers 1-2"]
+    xr.testing.assert_equal(
+        second["n_star"].sel(scope="all", rule="attention"),
+        first["n_star"].sel(scope="all", rule="attention"),
+    )
+    assert bool(second["n_star"].sel(scope="all", rule="recent").isnull().all())
+    assert bool(second["n_star"].sel(scope="layers 1-2", rule="recent").notnull().all())
+    assert geostat(*words, *more, "--target", "last:3").code == 0
+    assert read(tmp_path)["scope"].values.tolist() == ["all"]
+    assert read(tmp_path).attrs["targets"] == 3
+
+
+def test_every_rule_is_what_it_says(words: list[Any], tmp_path: Path) -> None:
+    rules = ("random", *SETS, "sink-recent")
+    asked = [word for rule in rules for word in ("--rule", rule)]
+    more = ["--out", tmp_path, "--mode", "renormalisation", "--target", "last:5", "--layers", "1,3"]
+    said = geostat(*words, *asked, *more)
+    assert said.code == 0, said
+    data, model = read(tmp_path), tiny("llama")
+    ids = Store.open(tmp_path / "run.zarr").tree()["capture"]["token_id"].values
+    mode: Mode = "renormalisation"
+    place = {"scope": "layers 1,3", "mode": mode}
+    drawn = [
+        losses(model, ids, Cut(rule=random(draw), mode=mode, n=4), 5, (1, 3))
+        for draw in range(DRAWS)
+    ]
+    found = data["loss"].sel(**place, rule="random", n=4)
+    assert found.values == pytest.approx(np.mean(drawn, axis=0), rel=1e-5)
+    for rule in SETS:
+        sizes: list[torch.Tensor] = []
+        cut = Cut(rule=SETS[rule], mode=mode, n=None, on_sizes=sizes.append)
+        expected = losses(model, ids, cut, 5, (1, 3))
+        here = data.sel(**place, set_rule=rule)
+        assert here["set_loss"].values == pytest.approx(expected, rel=1e-5)
+        per_document = np.array([float(one.double().mean()) for one in sizes])
+        assert here["set_size"].values == pytest.approx(per_document.reshape(2, -1).mean(axis=1))
+        assert (
+            f"layers 1,3: {rule}, {mode}: keeps {here['set_size'].values.mean():.1f}" in said.stdout
+        )
+
+
+def test_layers_and_heads_by_themselves(words: list[Any], tmp_path: Path) -> None:
+    more = ["--mode", "deletion", "--tau", ".3", "--quiet", "--out", tmp_path]
+    assert geostat(*words, *more, "--each", "layer", "--layers", "0,2").code == 0
+    assert geostat(*words, *more, "--each", "head", "--head", "L1H2", "--head", "L3H0").code == 0
+    assert geostat(*words, *more, "--rule", "greedy", "--head", "L1H2", "--head", "L3H0").code == 0
+    data, model = read(tmp_path), tiny("llama")
+    assert data["scope"].values.tolist() == ["layer 0", "layer 2", "L1H2", "L3H0", "L1H2 L3H0"]
+    ids = Store.open(tmp_path / "run.zarr").tree()["capture"]["token_id"].values
+    cut = Cut(rule=RANKINGS["attention"], mode="deletion", n=2, heads=[2])
+    found = data["loss"].sel(scope="L1H2", rule="attention", mode="deletion", n=2)
+    assert found.values == pytest.approx(losses(model, ids, cut, layers=(1,)), rel=1e-5)
+
+
+class Wrapped(torch.nn.Module):
+    """A module that holds a model, as peft's do."""
+
+    def __init__(self, model: transformers.PreTrainedModel) -> None:
+        super().__init__()
+        self.model = model
+        self.config = model.config
+
+    def get_decoder(self) -> torch.nn.Module:
+        return self.model.get_decoder()
+
+    def get_output_embeddings(self) -> torch.nn.Module:
+        return self.model.get_output_embeddings()
+
+    def forward(self, **keywords: Any) -> Any:
+        return self.model(**keywords)
+
+
+def test_a_model_in_memory_and_one_inside_a_module(tmp_path: Path) -> None:
+    model, ids = tiny("gemma2"), tokens(2, 50).numpy()
+    asked: dict[str, Any] = {"documents": list(ids), "length": 50, "tau": [0.3], "null": False}
+    model.train()
+    first = gs.effective(model, **asked, out=tmp_path / "model")["effective"]
+    assert model.training
+    second = gs.effective(Wrapped(model), **asked, out=tmp_path / "module")["effective"]
+    xr.testing.assert_equal(first.to_dataset(), second.to_dataset())
+    with pytest.raises(gs.InputError, match="has no head that predicts tokens"):
+        gs.effective(model.eval().model, **asked, out=tmp_path / "decoder")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--tau", "0"], "--tau 0: expected shares above 0"),
+        (["--tau", "-1,.1"], "expected shares above 0"),
+        (["--tau", "nan"], "expected shares above 0"),
+        (["--tau", "little"], "expected shares above 0"),
+        (["--rule", "best"], "--rule best: "),
+        (["--mode", "mask"], "--mode mask: "),
+        (["--each", "token"], "--each token: "),
+        (["--target", "last"], "--target last: expected all, or last:K"),
+        (["--target", "last:0"], "expected all, or last:K"),
+        (
+            ["--target", f"last:{LENGTH}"],
+            f"a window of {LENGTH} tokens has {LENGTH - 1} to predict",
+        ),
+        (["--layers", "4"], "--layers 4: expected layers from 0 to 3"),
+        (["--layers", "2-1"], "expected layers from 0 to 3"),
+        (["--layers", "some"], "expected layers from 0 to 3"),
+        (["--head", "L0H4"], "--head L0H4: the model has layers 0 to 3 and heads 0 to 3"),
+        (["--head", "H4"], "expected a layer and a head, such as L5H3"),
+        (["--head", "L0H1", "--layers", "2"], "--layers and --head were both given"),
+        (["--rule", "greedy", "--length", 300], "a window has 300 tokens, expected at most 256"),
+        (["--rule", "greedy"], "would choose for 16 heads, expected at most 12"),
+        (["--documents", 6], "5 documents"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(
+    words: list[Any], tmp_path: Path, more: list[Any], said: str
+) -> None:
+    line = refused(geostat(*words, *more, "--out", tmp_path / "out", "--quiet"))
+    assert said in line
+    assert not (tmp_path / "out" / "run.zarr").exists()
+
+
+def test_a_run_of_other_settings_is_refused(words: list[Any], tmp_path: Path) -> None:
+    assert geostat(*words, "--out", tmp_path, "--quiet", "--mode", "deletion").code == 0
+    said = geostat(*words, "--out", tmp_path, "--quiet", "--length", 30)
+    assert "was measured with length = 40, this run has 30" in refused(said)
+
+
+def test_results_that_stand_there_stay(
+    words: list[Any], tmp_path: Path, model_folder: Path, text_folder: Path
+) -> None:
+    take = [
+        "--text",
+        text_folder,
+        "--documents",
+        2,
+        "--length",
+        LENGTH,
+        "--n",
+        "1,2,9",
+        "--no-null",
+    ]
+    assert geostat("capture", model_folder, *take, "--out", tmp_path, "--quiet") == Said(0, "", "")
+    assert geostat("fit", tmp_path, "--quiet").code == 0
+    assert geostat(*words, "--out", tmp_path, "--quiet", "--mode", "deletion").code == 0
+    assert "norms" in Store.open(tmp_path / "run.zarr").results
+    assert geostat("fit", tmp_path, "--quiet").code == 0
+    assert {"norms", "effective"} <= set(Store.open(tmp_path / "run.zarr").results)

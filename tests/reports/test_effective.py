@@ -1,0 +1,164 @@
+"""Figure, caption, tables and topic of effective attention set sizes: they show the dataset's
+numbers, and a run may lack it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+from support.figures import assert_labels_stand_apart
+from support.latex import compiled, complaints
+from support.reports_tree import POSITIONS, run_tree
+
+from geostat import paper
+from geostat.experiments.effective_dataset import effective_dataset
+from geostat.experiments.effective_size import Cell, next_size
+from reports.errors import InputError
+from reports.figures.captions.effective import effective as caption
+from reports.figures.effective import FLOOR, MODES, figure_effective
+from reports.figures.every import FIGURES
+from reports.page.page import write_page
+from reports.run import Run
+from reports.tables.effective import effective_tables
+from reports.tables.paper.document import document
+
+PLAN = next(plan for plan in FIGURES if plan.name == "effective")
+PLAIN, TAUS = np.array([2.0, 1.0, 3.0]), [0.01, 0.05, 0.1]
+
+
+def measured(
+    rules: tuple[str, ...] = ("attention", "recent"),
+    *,
+    documents: int = 3,
+    scope: str = "all",
+    taus: list[float] = TAUS,
+) -> xr.Dataset:
+    """What a model gives whose loss rises by c/N, more by deletion."""
+    plain, losses, sizes = PLAIN[:documents], {}, {}
+    for place, rule in enumerate(rules):
+        for mode, least in (("deletion", 4.0), ("renormalisation", 0.4)):
+            rise = least * (1 + 2 * place) * np.array([0.6, 1.0, 1.7])[:documents]
+            curve: dict[int, np.ndarray] = {}
+            while (size := next_size(plain, curve, taus, POSITIONS)) is not None:
+                curve[size] = plain * (1 + rise * (1 / size - 1 / POSITIONS))
+            losses |= {Cell(scope, rule, mode, n): loss for n, loss in curve.items()}
+    own = Cell(scope, "sparsemax", "deletion", 0)
+    losses[own], sizes[own] = plain * 1.25, np.full(documents, 3.5)
+    told = {"target": "last:9", "targets": 9}
+    return effective_dataset(plain, losses, sizes, taus=taus, tokens=POSITIONS, told=told)
+
+
+def with_effective(data: xr.Dataset) -> xr.DataTree:
+    tree = run_tree().copy()
+    tree["effective"] = xr.DataTree(data)
+    return tree
+
+
+RUN = Run.of(with_effective(measured()))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        measured(),
+        measured(documents=1),
+        measured(
+            ("attention", "contribution", "recent", "sink-recent", "sink-orthogonal", "random")
+        ),
+        measured(scope="layer 3"),
+        measured((), scope="L1H2"),
+    ],
+    ids=["two rules", "one document", "many rules", "a layer", "sets alone"],
+)
+def test_labels_stand_apart(data: xr.Dataset) -> None:
+    run = Run.of(with_effective(data))
+    for width, look in ((None, "paper"), (3.25, "paper"), (None, "slides")):
+        assert_labels_stand_apart(PLAN, run, width, look)
+
+
+def test_the_curves_drawn_are_those_of_the_dataset_and_the_paper_s_mark_is_labelled() -> None:
+    axes = Figure().subplots(1, 2)
+    figure_effective(axes, RUN)
+    for axis, mode in zip(axes, MODES, strict=True):
+        lines = {line.get_label(): line for line in axis.get_lines()}
+        curve = RUN.effective.sel(scope="all", rule="attention", mode=mode)
+        known = np.isfinite(curve["loss_rise"].values)
+        drawn = lines["weight $\\alpha$"]
+        np.testing.assert_array_equal(drawn.get_xdata(), curve["n"].values[known])
+        rises = np.maximum(curve["loss_rise"].values[known], FLOOR)
+        np.testing.assert_allclose(drawn.get_ydata(), rises)
+        marks = [line for line in axis.get_lines() if line.get_marker() == "o"]
+        np.testing.assert_array_equal(marks[0].get_xdata(), curve["n_star"].values)
+        (bars,) = axis.containers[0].lines[2]
+        for segment, tau in zip(bars.get_segments(), TAUS, strict=True):
+            at = curve.sel(tau=tau)
+            limits = [float(at["n_star_lower"]), float(at["n_star_upper"])]
+            np.testing.assert_allclose(segment, [[limits[0], tau], [limits[1], tau]])
+        mark = lines["Gemma-7B in arXiv 2609.37879"]
+        assert list(mark.get_xdata()) == [paper.EFFECTIVE[mode]]
+        assert list(mark.get_ydata()) == [0.05]
+    assert axes[0].get_ylim() == axes[1].get_ylim()
+
+
+def test_the_caption_s_finding_is_of_the_numbers() -> None:
+    found = caption(RUN)
+    stars = RUN.effective["n_star"].sel(scope="all", rule="attention", tau=0.05)
+    deleted, rescaled = (int(stars.sel(mode=mode)) for mode in MODES)
+    assert found.finding == (
+        f"Chosen by weight, {deleted} tokens a query keep the loss within 5% where the others are"
+        f" deleted, {rescaled} tokens a query keep the loss within 5% where the others are deleted"
+        " and the kept ones rescaled."
+    )
+    assert [quoted.value for quoted in found.numbers] == [deleted, 0.05, rescaled, 0.05]
+    assert "9 next tokens a document" in found.text
+    assert "in all layers and heads at once" in found.text
+    assert "in layer 3 alone" in caption(Run.of(with_effective(measured(scope="layer 3")))).text
+    assert caption(Run.of(with_effective(measured(("recent",))))).finding == ""
+
+
+def test_the_tables_hold_every_size_and_what_the_authors_report(tmp_path: Path) -> None:
+    stars, sets = effective_tables(RUN)
+    frame = stars.frame()
+    assert len(frame) == 2 * 2 + 2
+    for row in frame.itertuples(index=False):
+        if row[0] != "all":
+            continue
+        at = RUN.effective.sel(scope="all", rule=row[1], mode=row[2])
+        for place, tau in enumerate(TAUS):
+            one = at.sel(tau=tau)
+            assert row[3 + 2 * place] == f"{int(one['n_star'])}"
+            limits = f"{float(one['n_star_lower']):.0f} to {float(one['n_star_upper']):.0f}"
+            assert row[4 + 2 * place] == limits
+    assert frame.iloc[-1].tolist()[:3] == [
+        "Gemma-7B, arXiv 2609.37879",
+        "attention",
+        "renormalisation",
+    ]
+    assert frame.iloc[-1].tolist()[5] == "7"
+    assert frame.iloc[-2].tolist()[5] == "226"
+    assert sets.frame().iloc[0].tolist()[:5] == [
+        "all",
+        "sparsemax",
+        "deletion",
+        "3.50",
+        "0.250 ± 0.000",
+    ]
+    log = compiled(tmp_path, document([stars, sets]))
+    assert complaints(log) == []
+
+
+def test_a_topic_of_the_page_shows_them(tmp_path: Path) -> None:
+    page = write_page(with_effective(measured()), tmp_path).read_text(encoding="utf-8")
+    assert "What is it good for: how many tokens does a query need?" in page
+    assert 'id="table-effective"' in page
+    assert 'id="figure-effective"' in page or 'id="effective"' in page
+    assert (tmp_path / "figures/effective.pdf").exists()
+    assert (tmp_path / "tables/effective_sets.tex").exists()
+    plain = write_page(run_tree(), tmp_path / "plain").read_text(encoding="utf-8")
+    assert "how many tokens does a query need" not in plain
+    with pytest.raises(InputError, match="Measure them with `geostat effective`"):
+        figure_effective(Figure().subplots(1, 2), Run.of(run_tree()))
