@@ -101,7 +101,7 @@ PLANS: Final = (
         short="Tokens needed",
         question="What is it good for: how many tokens does a query need?",
         figures=("effective",),
-        tables=("effective", "effective_sets"),
+        tables=("effective", "effective_curves", "effective_sets"),
     ),
     Plan(
         key="directions",

@@ -4,13 +4,23 @@ that sparse alternatives to softmax keep. Imports this room's cells, numbers and
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import xarray as xr
+from markupsafe import Markup
 
 from reports.run import Run
-from reports.tables.cells import Cell, header, interval, missing, number, text, whole
+from reports.tables.cells import Cell, header, interval, missing, mixed, number, share, text, whole
 from reports.tables.table import Table
-from reports.text.number import count
+from reports.text.number import count, percent
+
+STATISTICS: Final = {
+    "precision": "Precision $P$",
+    "recall": "Recall $R$",
+    "f_outer": r"$F(r_{\max})$",
+    "f_inner": r"$F(r_{\min})$",
+}
 
 
 def effective_tables(run: Run) -> list[Table]:
@@ -21,6 +31,7 @@ def effective_tables(run: Run) -> list[Table]:
     return [
         *([_stars(run, data)] if "n_star" in data else []),
         *([_sets(data)] if "set_loss" in data else []),
+        *([_over_sizes(run, data)] if "rank_correlation" in data else []),
     ]
 
 
@@ -33,43 +44,54 @@ def _stars(run: Run, data: xr.Dataset) -> Table:
         if not np.isfinite(at["n_star"].values).any():
             continue
         cells = [text(at[name].item()) for name in ("scope", "rule", "mode")]
-        for index in range(len(taus)):
-            cells += _star(at.isel(tau=index))
-        rows.append([*cells, whole(float(at["steps_up"])), number(float(at["largest_step_up"]))])
+        cells += [_star(at.isel(tau=index)) for index in range(len(taus))]
+        rows.append([*cells, _steps_up(at)])
     for mode in ("deletion", "renormalisation"):
-        cells = [text(f"{paper['model']}, {paper['source']}"), text("attention"), text(mode)]
-        for tau in taus:
-            known = bool(np.isclose(tau, paper["tau"]))
-            cells += [whole(paper[mode]) if known else missing(), missing()]
-        rows.append([*cells, missing(), missing()])
+        reported = [
+            whole(paper[mode]) if np.isclose(tau, paper["tau"]) else missing() for tau in taus
+        ]
+        words = [paper["model"], "attention", mode]
+        rows.append([*map(text, words), *reported, missing()])
     over = count(data.sizes["document"], "document")
     caption = (
         "Effective attention set size N*: from this N on, at every N that was tried, the mean loss"
         f" of the last {count(int(data.attrs['targets']), 'token')} of a window of"
         f" {int(data.attrs['tokens'])} lies at most a share τ above the model’s own. Tried: powers"
-        f" of two, then halves of the gap down to the integer. 95% intervals: jackknife over {over}"
-        " of the place where the mean rise crosses τ, on the scale of log N. Steps up: neighbouring"
-        " N that were tried between which the loss rises with N, and the largest such rise. Last"
-        " rows: what the authors’ later paper reports."
+        " of two, then halves of the gap down to the integer. In brackets 95% intervals: jackknife"
+        f" over {over} of the place where the mean rise crosses τ, on the scale of log N. Steps up:"
+        " neighbouring N that were tried between which the loss rises with N, and the largest such"
+        f" rise. Last rows: as the authors’ later paper reports ({paper['source']})."
     )
-    columns = [part for tau in taus for part in (f"$N^*$, $\\tau = {tau:.3g}$", "95%")]
-    headers = header("intervened on", "rule", "mode", *columns, "steps up", "largest")
+    columns = [f"$N^*$, $\\tau = {tau:.3g}$" for tau in taus]
+    headers = header("cut", "rule", "mode", *columns, "steps up")
     return Table(
         "effective",
         "Effective attention set sizes",
         caption,
         headers,
         rows,
-        "lll" + "rr" * len(taus) + "rr",
+        "lll" + "r" * len(taus) + "r",
         keys=3,
     )
 
 
-def _star(at: xr.Dataset) -> list[Cell]:
-    value = float(at["n_star"])
-    low, high = float(at["n_star_lower"]), float(at["n_star_upper"])
-    limits = interval(round(low), round(high)) if np.isfinite([low, high]).all() else missing()
-    return [whole(value) if np.isfinite(value) else missing(), limits]
+def _steps_up(at: xr.Dataset) -> Cell:
+    count_, largest = int(at["steps_up"]), float(at["largest_step_up"])
+    return whole(0) if not count_ else share(float(count_), f"{count_} ({percent(largest, 2)})")
+
+
+def _star(at: xr.Dataset) -> Cell:
+    """N* with its limits in brackets."""
+    value, low, high = (float(at[f"n_star{part}"]) for part in ("", "_lower", "_upper"))
+    if not np.isfinite([value, low, high]).all():
+        return whole(value)
+    limits = f"[{low:.0f}, {high:.0f}]"
+    return Cell(
+        f"{value:.0f} {limits}",
+        Markup(f"{value:.0f} {limits}"),
+        rf"${value:.0f}$ \mbox{{{limits}}}",
+        value,
+    )
 
 
 def _sets(data: xr.Dataset) -> Table:
@@ -93,6 +115,36 @@ def _sets(data: xr.Dataset) -> Table:
         f" and {count(data.sizes['document'], 'document')}, and by which share the loss rises, ±"
         " standard error over documents, with its 95% interval."
     )
-    headers = header("intervened on", "set", "mode", "tokens kept", "rise of the loss", "95%")
+    headers = header("cut", "set", "mode", "tokens kept", "rise of the loss", "95%")
     title = "Sets that sparse alternatives to softmax would keep"
     return Table("effective_sets", title, caption, headers, rows, "lllrrr", keys=3)
+
+
+def _over_sizes(run: Run, data: xr.Dataset) -> Table:
+    """One row a mode, statistic and range of N."""
+    paper = run.display.attrs["paper_effective"]
+    rows = []
+    for place in np.ndindex(data["rank_correlation"].shape):
+        at = data.isel(dict(zip(("mode", "statistic", "range"), place, strict=True)))
+        if np.isfinite(at["rank_correlation"]):
+            rows.append(
+                [
+                    text(at["mode"].item()),
+                    mixed(STATISTICS[at["statistic"].item()]),
+                    text(at["range"].item()),
+                    whole(float(at["sizes"])),
+                    number(float(at["rank_correlation"]), float(at["rank_correlation_se"])),
+                ]
+            )
+    caption = (
+        "Rank correlation (Spearman) over N of mean separability with the mean relative rise of the"
+        " loss where every query keeps the N tokens of largest weight. N: powers of two. Mean over"
+        f" {run.counted('head')} and {count(data.sizes['document'], 'document')}, ± standard error"
+        " over documents (jackknife). Two curves that both fall with N have a correlation of 1 by"
+        " that alone, so a value says how the curves run, not that one tells the other. The"
+        f" authors’ later paper reports {paper['rank_correlation']:.2f}"
+        f" ({paper['rank_correlation_said']})."
+    )
+    headers = header("mode", "separability", "N", "sizes", "rank correlation")
+    title = "Separability and loss over N"
+    return Table("effective_curves", title, caption, headers, rows, "lllrr", keys=3)

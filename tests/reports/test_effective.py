@@ -15,7 +15,8 @@ from support.latex import compiled, complaints
 from support.reports_tree import POSITIONS, run_tree
 
 from geostat import paper
-from geostat.experiments.effective_dataset import effective_dataset
+from geostat.experiments.effective_dataset import cells_of, effective_dataset
+from geostat.experiments.effective_geometry import over_sizes
 from geostat.experiments.effective_size import Cell, next_size
 from reports.errors import InputError
 from reports.figures.captions.effective import effective as caption
@@ -54,7 +55,13 @@ def measured(
 
 def with_effective(data: xr.Dataset) -> xr.DataTree:
     tree = run_tree().copy()
-    tree["effective"] = xr.DataTree(data)
+    losses, _ = cells_of(data)
+    captured = tree["capture"].to_dataset()
+    for name, score in (("f_outer", "precision"), ("f_inner", "recall")):
+        captured[name] = 2 * captured[score] / (1 + captured[score])
+    some = captured.isel(document=slice(data.sizes["document"]))
+    curves = over_sizes(some, data["plain_loss"].values, losses)
+    tree["effective"] = xr.DataTree(data if curves is None else data.merge(curves))
     return tree
 
 
@@ -121,7 +128,7 @@ def test_the_caption_s_finding_is_of_the_numbers() -> None:
 
 
 def test_the_tables_hold_every_size_and_what_the_authors_report(tmp_path: Path) -> None:
-    stars, sets = effective_tables(RUN)
+    stars, sets, curves = effective_tables(RUN)
     frame = stars.frame()
     assert len(frame) == 2 * 2 + 2
     for row in frame.itertuples(index=False):
@@ -130,16 +137,15 @@ def test_the_tables_hold_every_size_and_what_the_authors_report(tmp_path: Path) 
         at = RUN.effective.sel(scope="all", rule=row[1], mode=row[2])
         for place, tau in enumerate(TAUS):
             one = at.sel(tau=tau)
-            assert row[3 + 2 * place] == f"{int(one['n_star'])}"
-            limits = f"{float(one['n_star_lower']):.0f} to {float(one['n_star_upper']):.0f}"
-            assert row[4 + 2 * place] == limits
+            limits = f"[{float(one['n_star_lower']):.0f}, {float(one['n_star_upper']):.0f}]"
+            assert row[3 + place] == f"{int(one['n_star'])} {limits}"
     assert frame.iloc[-1].tolist()[:3] == [
-        "Gemma-7B, arXiv 2609.37879",
+        "Gemma-7B",
         "attention",
         "renormalisation",
     ]
-    assert frame.iloc[-1].tolist()[5] == "7"
-    assert frame.iloc[-2].tolist()[5] == "226"
+    assert frame.iloc[-1].tolist()[4] == "7"
+    assert frame.iloc[-2].tolist()[4] == "226"
     assert sets.frame().iloc[0].tolist()[:5] == [
         "all",
         "sparsemax",
@@ -147,7 +153,14 @@ def test_the_tables_hold_every_size_and_what_the_authors_report(tmp_path: Path) 
         "3.50",
         "0.250 ± 0.000",
     ]
-    log = compiled(tmp_path, document([stars, sets]))
+    told = RUN.effective["rank_correlation"]
+    assert len(curves.frame()) == int(told.notnull().sum()) > 0
+    first = curves.frame().iloc[0].tolist()
+    at = told.sel(mode="deletion", statistic="precision", range="all")
+    assert first[:3] == ["deletion", "Precision $P$", "all"]
+    assert float(first[4].split(" ± ")[0].replace("−", "-")) == pytest.approx(float(at), abs=0.05)
+    assert "reports -0.70 (F with" in curves.caption
+    log = compiled(tmp_path, document([stars, sets, curves]))
     assert complaints(log) == []
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 import torch
+import xarray as xr
 
 from empirical.intervention.cut import Cut, intervened
 from empirical.intervention.loss import next_token_losses, refuse_headless
@@ -18,13 +19,16 @@ from empirical.sources.given import HeldModel
 from empirical.sources.texts import Corpus
 from empirical.store.manifest import beside
 from empirical.store.store import Store
+from geostat.datasets.queries import MEASURED
 from geostat.errors import InputError
 from geostat.experiments.effective_dataset import cells_of, effective_dataset
+from geostat.experiments.effective_geometry import over_sizes
 from geostat.experiments.effective_size import Cell, next_size
 from geostat.runs.console import QUIET, Console
 from geostat.runs.effective.asked import DRAWS, Asked, Scope
 from geostat.runs.effective.evaluations import PLAIN, Evaluations, FloatArray
 from geostat.runs.files import timed
+from geostat.runs.groups import measured
 from geostat.runs.measurement import find_model, measure
 from geostat.runs.settings import Settings, refuse_text_as_model
 
@@ -80,7 +84,7 @@ def effective(
                 f"interrupted: {len(known.losses)} losses are kept. Run the same command again to"
                 " go on."
             ) from error
-        store.put({GROUP: _dataset(known, asked, settings.length)})
+        store.put({GROUP: _dataset(store, known, asked, settings.length)})
         known.forget()
     return store
 
@@ -104,12 +108,14 @@ def _known(store: Store, asked: Asked) -> Evaluations:
     return known
 
 
-def _dataset(known: Evaluations, asked: Asked, tokens: int) -> Any:
+def _dataset(store: Store, known: Evaluations, asked: Asked, tokens: int) -> xr.Dataset:
     losses = dict(known.losses)
     plain = losses.pop(PLAIN)
     targets = tokens - 1 if asked.targets is None else asked.targets
     told = {"target": asked.target, "targets": targets, "documents": len(plain), "draws": DRAWS}
-    return effective_dataset(plain, losses, known.sizes, taus=asked.taus, tokens=tokens, told=told)
+    data = effective_dataset(plain, losses, known.sizes, taus=asked.taus, tokens=tokens, told=told)
+    curves = over_sizes(measured(store.tree(only=MEASURED)), plain, losses)
+    return data if curves is None else data.merge(curves.sel(mode=data["mode"]))
 
 
 def _search(losses: _Losses, scope: Scope, asked: Asked, settings: Settings) -> None:

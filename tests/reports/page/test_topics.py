@@ -13,8 +13,8 @@ import geostat as gs
 from geostat.display.tree import with_display
 from reports.figures.every import plans
 from reports.page.cards import cards
-from reports.page.svg import Shown
 from reports.page.plans import PLANS
+from reports.page.svg import Shown
 from reports.page.topics import Topic, drawn_head, topics
 from reports.page.where import lines_of_claims, spans, where_in_words
 from reports.run import Run

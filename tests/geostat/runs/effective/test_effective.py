@@ -79,6 +79,7 @@ def test_the_command_tells_n_star_and_keeps_every_loss(words: list[Any], tmp_pat
                 line.startswith(f"  all: attention, {mode}: ") and f"{star} tokens (" in line
                 for line in told
             )
+    assert data["sizes"].values.tolist() == [[2, 0], [2, 0]]  # of 1, 2 and 9
     assert told[-1] == f"run: {tmp_path / 'run.zarr'}"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.json", "run.zarr"]
     assert "effective" in json.loads((tmp_path / "run.json").read_text())["seconds"]
