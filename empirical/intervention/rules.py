@@ -94,13 +94,15 @@ def greedy(rows: Rows) -> Tensor:
     return greedy_scores(rows.weights, rows.of_heads, _wide(rows.values))
 
 
-def random(draw: int, seed: int = 0) -> Rule:
-    """A random order of its own for every query and head; a draw's sets of all N are nested."""
+def random(draw: int, seed: int = 0, document: int = 0) -> Rule:
+    """A random order of its own for every query and head, and for each document by its number; a
+    draw's sets of all N are nested.
+    """
 
     def scores(rows: Rows) -> Tensor:
-        own = np.random.SeedSequence([seed, draw, rows.layer, rows.start])
+        own = np.random.SeedSequence([seed, draw, document, rows.layer, rows.start])
         generator = torch.Generator().manual_seed(int(own.generate_state(1)[0]))
-        drawn = torch.rand(rows.weights.shape[1:], generator=generator, dtype=torch.float64)
+        drawn = torch.rand(rows.weights.shape[1:], generator=generator)
         return drawn.to(rows.weights.device)
 
     return scores

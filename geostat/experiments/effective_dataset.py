@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.datasets.variable import Value, Variable, variables, words_along
-from geostat.experiments.effective_size import Cell, rises, star
+from geostat.experiments.effective_size import Cell, next_size, rises, star
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import Estimate, document_mean
 
@@ -156,6 +156,8 @@ def _curves(
             continue
         for n, row in known.items():
             loss[(*place, sizes.index(n))] = row
+        if next_size(plain, known, (), tokens) is not None:
+            continue  # a search that was interrupted
         steps = np.diff([*(row.mean() for row in rises(plain, known).values()), 0.0])
         up[place], largest[place] = (steps > 0).sum(), max(steps.max(), 0.0)
         for at, tau in enumerate(taus):

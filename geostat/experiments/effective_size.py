@@ -12,12 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
+
+ROUNDING: Final = 1e-9
+"""By how much a limit may lie above a whole number that it is."""
 
 
 class Cell(NamedTuple):
@@ -72,21 +75,27 @@ def bracket(mean: Mapping[int, float], tau: float, tokens: int) -> tuple[int, in
 
 
 def star(plain: FloatArray, losses: Mapping[int, FloatArray], tau: float, tokens: int) -> Estimate:
-    """Return N*_τ, NaN unless it is settled to the integer, with its document jackknife.
+    """Return N*_τ with its document jackknife, NaN unless the search for it is over.
 
-    N* is an integer, so error and interval are those of the place where the mean rise crosses τ,
-    linear in log N between the two N that hold it, on the scale of log N, cut at 1 and the window.
+    N* is the place where the mean rise crosses τ, linear in log N between the two N that hold it,
+    rounded up; its limits are those of that place on the scale of log N, rounded up too, from 1 to
+    the window. None are given where no document moves it from 1.
     """
-    low, high = bracket(_means(plain, losses), tau, tokens)
+    _, high = bracket(_means(plain, losses), tau, tokens)
     each = rises(plain, losses)
     sizes = [*each, tokens]
     table = np.stack([*each.values(), np.zeros_like(plain)], axis=1)  # (document, size)
     crossing = np.log(_crossing(sizes, table.mean(axis=0), tau))
-    without = [np.log(_crossing(sizes, row, tau)) for row in leave_one_out_mean(table)]
-    value = np.array(float(high) if high - low == 1 else np.nan)
-    found = jackknife(np.array(crossing), np.array(without)).exp(value)
-    limits = {side: np.clip(getattr(found, side), 1, tokens) for side in ("lower", "upper")}
-    return replace(found, **limits).with_error_where(np.isfinite(value))
+    without = np.log([_crossing(sizes, row, tau) for row in leave_one_out_mean(table)])
+    settled = next_size(plain, losses, [tau], tokens) is None
+    value = np.array(float(high) if settled else np.nan)
+    found = jackknife(np.array(crossing), without).exp(value)
+    limits = {
+        side: np.clip(np.ceil(getattr(found, side) - ROUNDING), 1, tokens)
+        for side in ("lower", "upper")
+    }
+    told = np.isfinite(value) & (crossing > 0 or bool((without > 0).any()))
+    return replace(found, **limits).with_error_where(told)
 
 
 def _crossing(sizes: Sequence[int], rise: FloatArray, tau: float) -> float:

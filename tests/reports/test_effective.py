@@ -117,8 +117,8 @@ def test_the_caption_s_finding_is_of_the_numbers() -> None:
     deleted, rescaled = (int(stars.sel(mode=mode)) for mode in MODES)
     assert found.finding == (
         f"Chosen by weight, {deleted} tokens a query keep the loss within 5% where the others are"
-        f" deleted, {rescaled} tokens a query keep the loss within 5% where the others are deleted"
-        " and the kept ones rescaled."
+        f" deleted, and {rescaled} tokens a query keep the loss within 5% where kept ones are"
+        " rescaled."
     )
     assert [quoted.value for quoted in found.numbers] == [deleted, 0.05, rescaled, 0.05]
     assert "9 next tokens a document" in found.text

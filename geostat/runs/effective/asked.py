@@ -116,7 +116,7 @@ class Asked:
                 for head in (range(heads) if own is None else own)
             ]
         else:
-            out = [Scope(self._together(), chosen)]
+            out = [Scope(_together(chosen, layers), chosen)]
         for scope in out:
             count = sum(heads if own is None else len(own) for own in scope.heads.values())
             if "greedy" in self.rules and count > GREEDY_HEADS:
@@ -125,11 +125,6 @@ class Asked:
                     f" {GREEDY_HEADS}. Name some with --head."
                 )
         return out
-
-    def _together(self) -> str:
-        if self.heads:
-            return " ".join(sorted({f"L{layer}H{head}" for layer, head in named_heads(self.heads)}))
-        return "all" if self.layers == "all" else f"layers {self.layers}"
 
     def _chosen(self, layers: int, heads: int) -> dict[int, list[int] | None]:
         """Return the layers that are intervened on, and their heads."""
@@ -146,6 +141,17 @@ class Asked:
         if self.layers == "all":
             return dict.fromkeys(range(layers))
         return dict.fromkeys(_numbers(self.layers, layers))
+
+
+def _together(chosen: Mapping[int, Sequence[int] | None], layers: int) -> str:
+    """Name what is intervened on together, the same however it was asked for."""
+    if any(own is not None for own in chosen.values()):
+        return " ".join(f"L{layer}H{head}" for layer, own in chosen.items() for head in own or ())
+    if len(chosen) == layers:
+        return "all"
+    if len(chosen) == 1:
+        return f"layer {next(iter(chosen))}"
+    return f"layers {','.join(map(str, chosen))}"
 
 
 def _layer(layer: int, heads: Sequence[int] | None) -> str:

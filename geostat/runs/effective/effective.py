@@ -4,7 +4,11 @@ one after the other, until every N* is settled. Imports torch.
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +37,8 @@ from geostat.runs.measurement import find_model, measure
 from geostat.runs.settings import Settings, refuse_text_as_model
 
 GROUP: Final = "effective"
+Order = Callable[[int], Rule]
+"""The rule of a document, by its number: a random one differs between documents."""
 
 
 def effective(
@@ -69,6 +75,9 @@ def effective(
     if source.heads is not None:
         asked.scopes(*source.heads)  # refuses before anything is measured
     store = measure(settings, out, model, documents, fresh=fresh, null=null, console=console)
+    if fresh:
+        for file in store.path.parent.glob(f"{beside(store.path, GROUP).name}-*"):
+            file.unlink()
     token_ids = store.read("capture")["token_id"].values
     with store.alone(), timed(store.path, GROUP), source.lent() as lent:
         whole = lent.model if model is None else model.whole
@@ -81,8 +90,8 @@ def effective(
                 _search(losses, scope, asked, settings)
         except KeyboardInterrupt as error:
             raise KeyboardInterrupt(
-                f"interrupted: {len(known.losses)} losses are kept. Run the same command again to"
-                " go on."
+                f"interrupted: losses measured so far ({len(known.losses)}) are kept. Run the same"
+                " command again to go on."
             ) from error
         store.put({GROUP: _dataset(store, known, asked, settings.length)})
         known.forget()
@@ -94,26 +103,37 @@ def _known(store: Store, asked: Asked) -> Evaluations:
     of = {
         "model": store.attributes["model"],
         "documents": [row.get("sha256") or row["digest"] for row in store.documents],
-        "target": asked.target,
+        "targets": _targets(asked, int(store.attributes["length"])),
         "seed": store.attributes["seed"],
     }
-    known = Evaluations(beside(store.path, GROUP), of)
+    digest = hashlib.sha256(json.dumps(of, sort_keys=True).encode()).hexdigest()[:8]
+    known = Evaluations(beside(store.path, f"{GROUP}-{digest}"), of)
     if GROUP in store.results:
         data = store.read(GROUP)
-        if data.attrs.get("target") == asked.target:
-            losses, sizes = cells_of(data)
-            known.losses |= {PLAIN: data["plain_loss"].values, **losses}
-            known.sizes |= sizes
+        if data.attrs["targets"] != _targets(asked, int(data.attrs["tokens"])):
+            raise InputError(
+                f"{store.path}: its effective sizes are of --target {data.attrs['target']}, this"
+                f" asks for {asked.target}. Use another --out, or --fresh."
+            )
+        losses, sizes = cells_of(data)
+        known.losses |= {PLAIN: data["plain_loss"].values, **losses}
+        known.sizes |= sizes
     known.read()
     return known
+
+
+def _targets(asked: Asked, tokens: int) -> int:
+    """Return how many tokens of a window are predicted."""
+    return tokens - 1 if asked.targets is None else asked.targets
 
 
 def _dataset(store: Store, known: Evaluations, asked: Asked, tokens: int) -> xr.Dataset:
     losses = dict(known.losses)
     plain = losses.pop(PLAIN)
-    targets = tokens - 1 if asked.targets is None else asked.targets
-    told = {"target": asked.target, "targets": targets, "documents": len(plain), "draws": DRAWS}
-    data = effective_dataset(plain, losses, known.sizes, taus=asked.taus, tokens=tokens, told=told)
+    told = {"target": asked.target, "targets": _targets(asked, tokens), "draws": DRAWS}
+    held = store.read(GROUP)["tau"].values.tolist() if GROUP in store.results else []
+    taus = sorted({*held, *asked.taus})
+    data = effective_dataset(plain, losses, known.sizes, taus=taus, tokens=tokens, told=told)
     curves = over_sizes(measured(store.tree(only=MEASURED)), plain, losses)
     return data if curves is None else data.merge(curves.sel(mode=data["mode"]))
 
@@ -126,12 +146,12 @@ def _search(losses: _Losses, scope: Scope, asked: Asked, settings: Settings) -> 
         losses.console.stage(told)
         plain = losses.known.losses[PLAIN]
         if rule in SETS:
-            losses.at(Cell(scope.name, rule, mode, 0), scope, [SETS[rule]])
+            losses.at(Cell(scope.name, rule, mode, 0), scope, [_same(SETS[rule])])
             continue
-        orders: list[Rule] = (
-            [random(draw, settings.seed) for draw in range(DRAWS)]
+        orders: list[Order] = (
+            [partial(random, draw, settings.seed) for draw in range(DRAWS)]
             if rule == "random"
-            else [RANKINGS[rule]]
+            else [_same(RANKINGS[rule])]
         )
         while True:
             curve = {
@@ -164,27 +184,34 @@ class _Losses:
     known: Evaluations
     console: Console
 
-    def at(self, cell: Cell, scope: Scope | None, orders: list[Rule] | None = None) -> None:
+    def at(self, cell: Cell, scope: Scope | None, orders: list[Order] | None = None) -> None:
         """Measure the losses of an intervention, the mean over `orders`, unless they are known."""
         if cell in self.known.losses:
             return
-        cuts = [None] if scope is None else [_cut(cell, rule) for rule in orders or []]
-        found = [self._documents(cut, scope) for cut in cuts]
+        every: list[Order | None] = [None] if orders is None else list(orders)
+        found = [self._documents(cell, scope, order) for order in every]
         losses = np.mean([loss for loss, _ in found], axis=0)
         sizes = found[0][1] if cell.n == 0 and scope is not None else None
         self.known.add(cell, losses, sizes)
 
-    def _documents(self, cut: Cut | None, scope: Scope | None) -> tuple[FloatArray, FloatArray]:
-        """Return each document's loss under a cut, and the mean number of tokens it kept."""
+    def _documents(
+        self, cell: Cell, scope: Scope | None, order: Order | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return each document's loss under an intervention, and the mean number of tokens kept."""
         losses, sizes = [], []
-        for row in self.token_ids:
+        for place, row in enumerate(self.token_ids):
+            cut = None if order is None else _cut(cell, order(place))
             ids = torch.as_tensor(row[None], dtype=torch.long)
             kept: list[torch.Tensor] = []
             hidden = intervened(self.model, ids, _by_layer(cut, scope, kept))
             each = next_token_losses(self.model, hidden, ids, self.targets)
-            losses.append(float(each.double().mean()))
+            losses.append(float(each.cpu().double().mean()))
             sizes.append(float(torch.cat(kept).double().mean()) if kept else np.nan)
         return np.array(losses), np.array(sizes)
+
+
+def _same(rule: Rule) -> Order:
+    return lambda document: rule
 
 
 def _cut(cell: Cell, rule: Rule) -> Cut:
@@ -198,7 +225,7 @@ def _by_layer(cut: Cut | None, scope: Scope | None, kept: list[torch.Tensor]) ->
 
     def note(own: Any) -> Any:
         def on_sizes(sizes: torch.Tensor) -> None:
-            kept.append((sizes if own is None else sizes[:, list(own)]).flatten())
+            kept.append((sizes if own is None else sizes[:, list(own)]).flatten().cpu())
 
         return on_sizes
 

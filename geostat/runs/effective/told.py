@@ -62,7 +62,9 @@ def _number(value: xr.DataArray) -> float | None:
 
 def _star(row: Mapping[str, Any]) -> str:
     limits = "" if row["lower"] is None else f" ({row['lower']:.0f} to {row['upper']:.0f})"
-    return f"{row['n_star']:.0f} tokens{limits} keep the loss within {100 * row['tau']:.3g}%"
+    words = "token keeps" if row["n_star"] == 1 else "tokens keep"
+    noun, verb = words.split()
+    return f"{row['n_star']:.0f} {noun}{limits} {verb} the loss within {100 * row['tau']:.3g}%"
 
 
 def _set(row: Mapping[str, Any]) -> str:

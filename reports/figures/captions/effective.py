@@ -34,15 +34,15 @@ def _where(data: xr.Dataset) -> str:
 
 
 def _finding(data: xr.Dataset, say: Numbers) -> str:
-    """Say how many tokens suffice by weight, at the largest τ that is settled in each mode."""
+    """Say how many tokens suffice by weight, at the τ nearest to 5% that is settled."""
     if "n_star" not in data or "attention" not in data["rule"].values:
         return ""
     if "all" not in data["scope"].values:
         return ""
     said = []
     for mode, words in (
-        ("deletion", "deleted"),
-        ("renormalisation", "deleted and the kept ones rescaled"),
+        ("deletion", "the others are deleted"),
+        ("renormalisation", "kept ones are rescaled"),
     ):
         if mode not in data["mode"].values:
             continue
@@ -52,8 +52,9 @@ def _finding(data: xr.Dataset, say: Numbers) -> str:
             continue
         place = known[np.argmin(np.abs(data["tau"].values[known] - 0.05))]
         star, tau = float(stars[place]), float(data["tau"].values[place])
+        tokens = say.counted(f"N* at {tau:g}, {mode}", int(star), "token")
+        share = say.percent(f"tau, {mode}", tau, 0)
         said.append(
-            f"{say.whole(f'N* at {tau:g}, {mode}', star)} tokens a query keep the loss within"
-            f" {say.percent(f'tau, {mode}', tau, 0)} where the others are {words}"
+            f"{tokens} a query keep{'s' * (star == 1)} the loss within {share} where {words}"
         )
-    return f"Chosen by weight, {', '.join(said)}." if said else ""
+    return f"Chosen by weight, {', and '.join(said)}." if said else ""

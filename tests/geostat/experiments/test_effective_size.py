@@ -61,11 +61,29 @@ def test_of_any_loss_n_star_holds_at_every_larger_n_that_was_tried() -> None:
             assert mean[found - 2] > 0.1
 
 
+def test_a_size_lies_within_its_interval() -> None:
+    chance, outside, trials = np.random.default_rng(2), 0, 200
+    for _ in range(trials):
+        rise = 0.6 * chance.normal(1, 0.05, size=(3, 1)) / np.arange(1, TOKENS)
+        found = star(PLAIN, searched(rise, [0.05], TOKENS), 0.05, TOKENS)
+        outside += not float(found.lower) <= float(found.value) <= float(found.upper)
+    assert outside == 0
+
+
+def test_no_interval_is_told_where_no_document_moves_the_size_from_one() -> None:
+    losses = searched(np.array([[0.05], [0.04], [0.03]]) / np.arange(1, TOKENS), [0.1], TOKENS)
+    found = star(PLAIN, losses, 0.1, TOKENS)
+    assert float(found.value) == 1
+    assert math.isnan(float(found.lower))
+
+
 def test_n_star_is_told_only_where_it_is_settled_to_the_integer() -> None:
     losses = {n: PLAIN * (1 + 1 / n) for n in (1, 2, 4, 8, 16, 32)}
     assert bracket({n: 1 / n for n in losses}, 0.1, TOKENS) == (8, 16)
     assert math.isnan(float(star(PLAIN, losses, 0.1, TOKENS).value))
     assert math.isnan(float(star(PLAIN, losses, 0.1, TOKENS).se))
+    begun = {1: PLAIN * 1.01}  # as an interrupted search leaves it
+    assert math.isnan(float(star(PLAIN, begun, 0.1, TOKENS).value))
     assert float(star(PLAIN, losses, 0.5, TOKENS).value) == 2
     assert float(star(PLAIN, losses, 5.0, TOKENS).value) == 1
 
@@ -88,7 +106,7 @@ def test_its_interval_is_the_jackknife_of_the_place_where_the_rise_crosses_the_s
     se = math.sqrt(2 / 3 * sum((log - np.mean(logs)) ** 2 for log in logs))
     centre, half = crossing(rise.mean(axis=0)), stats.t.ppf(0.975, 2) * se
     assert float(found.se) == pytest.approx(11 * se)
-    assert float(found.lower) == pytest.approx(math.exp(centre - half))
+    assert float(found.lower) == math.ceil(math.exp(centre - half))
     assert float(found.upper) == TOKENS < math.exp(centre + half)
 
 
@@ -97,7 +115,7 @@ def test_its_interval_holds_the_true_size_as_often_as_it_says() -> None:
     chance, inside, tau = np.random.default_rng(1), 0, 0.1
     sizes = np.arange(1, 200)
     trials = 300
-    true = math.exp(0.3**2 / 2) / tau
+    true = math.ceil(math.exp(0.3**2 / 2) / tau)
     for _ in range(trials):
         c = chance.lognormal(sigma=0.3, size=(6, 1))
         plain = np.ones(6)
@@ -139,6 +157,7 @@ def test_a_dataset_tells_every_loss_and_what_follows() -> None:
     assert bool(other["n_star"].isnull().all())
     assert other["loss"].sel(n=4).values.tolist() == (PLAIN * 1.5).tolist()
     assert bool(other["loss"].sel(n=2).isnull().all())
+    assert bool(other["steps_up"].isnull())
     own = data.sel(scope="all", set_rule="sparsemax", mode="deletion")
     assert own["set_loss_rise"].item() == pytest.approx(0.2)
     assert own["set_size"].values.tolist() == [2.0, 3.0, 4.0]

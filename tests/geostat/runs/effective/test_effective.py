@@ -76,7 +76,7 @@ def test_the_command_tells_n_star_and_keeps_every_loss(words: list[Any], tmp_pat
             assert curve["n_star"].sel(tau=tau).item() == star
             assert star - 1 in (0, *above)
             assert any(
-                line.startswith(f"  all: attention, {mode}: ") and f"{star} tokens (" in line
+                line.startswith(f"  all: attention, {mode}: ") and f"{star} token" in line
                 for line in told
             )
     assert data["sizes"].values.tolist() == [[2, 0], [2, 0]]  # of 1, 2 and 9
@@ -153,11 +153,11 @@ def counted(monkeypatch: pytest.MonkeyPatch, stop: int | None = None) -> list[An
     measured: list[Any] = []
     own = module._Losses._documents
 
-    def documents(self: Any, cut: Any, scope: Any) -> Any:
+    def documents(self: Any, cell: Any, *more: Any) -> Any:
         if len(measured) == stop:
             raise KeyboardInterrupt
-        measured.append(cut)
-        return own(self, cut, scope)
+        measured.append(cell)
+        return own(self, cell, *more)
 
     monkeypatch.setattr(module._Losses, "_documents", documents)
     return measured
@@ -172,9 +172,10 @@ def test_what_is_interrupted_goes_on_and_ends_like_what_was_not(
         said = geostat(*words, "--out", tmp_path / "parts", "--quiet")
     assert said.code == 130
     assert said.stderr == (
-        "geostat: interrupted: 5 losses are kept. Run the same command again to go on.\n"
+        "geostat: interrupted: losses measured so far (5) are kept. Run the same command again to"
+        " go on.\n"
     )
-    kept = tmp_path / "parts" / ".run.zarr.effective"
+    (kept,) = (tmp_path / "parts").glob(".run.zarr.effective-*")
     with kept.open("a") as file:
         file.write('{"cell": ["all", "attent')  # a line that was cut short
     measured = counted(monkeypatch)
@@ -210,16 +211,46 @@ def test_asked_again_it_goes_on_with_what_the_run_holds(
     xr.testing.assert_identical(read(tmp_path), first)
     assert geostat(*words, *more, "--rule", "recent", "--layers", "1-2").code == 0
     second = read(tmp_path)
-    assert second["scope"].values.tolist() == ["all", "layers 1-2"]
+    assert second["scope"].values.tolist() == ["all", "layers 1,2"]
     xr.testing.assert_equal(
         second["n_star"].sel(scope="all", rule="attention"),
         first["n_star"].sel(scope="all", rule="attention"),
     )
     assert bool(second["n_star"].sel(scope="all", rule="recent").isnull().all())
-    assert bool(second["n_star"].sel(scope="layers 1-2", rule="recent").notnull().all())
-    assert geostat(*words, *more, "--target", "last:3").code == 0
-    assert read(tmp_path)["scope"].values.tolist() == ["all"]
-    assert read(tmp_path).attrs["targets"] == 3
+    assert bool(second["n_star"].sel(scope="layers 1,2", rule="recent").notnull().all())
+    line = refused(geostat(*words, *more, "--target", "last:3"))
+    assert "its effective sizes are of --target all, this asks for last:3" in line
+    assert geostat(*words, *more, "--target", f"last:{LENGTH - 1}").code == 0  # the same tokens
+    assert geostat(*words[:-1], ".4", *more).code == 0
+    third = read(tmp_path)
+    assert third["tau"].values.tolist() == [0.2, 0.4, 0.6]
+    xr.testing.assert_equal(third["n_star"].sel(tau=[0.2, 0.6]), second["n_star"])
+    found = third["n_star"].sel(scope="all", rule="attention", mode="deletion", tau=0.4)
+    assert bool(found.notnull())
+
+
+def test_an_interrupted_search_tells_no_size_and_another_target_leaves_it(
+    words: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = ["--mode", "deletion", "--out", tmp_path, "--quiet"]
+    with monkeypatch.context() as patch:
+        counted(patch, stop=2)
+        assert geostat(*words, *more).code == 130
+    assert geostat(*words, *more, "--rule", "recent").code == 0
+    data = read(tmp_path).sel(mode="deletion", scope="all")
+    assert bool(data["n_star"].sel(rule="attention").isnull().all())
+    assert bool(data["n_star"].sel(rule="recent").notnull().all())
+    other = tmp_path / "other"
+    with monkeypatch.context() as patch:
+        counted(patch, stop=3)
+        assert geostat(*words, *more[:-2], other, "--quiet", "--target", "last:5").code == 130
+    assert geostat(*words, *more[:-2], other, "--quiet").code == 0
+    assert len(list(other.glob(".run.zarr.effective-*"))) == 1
+    measured = counted(monkeypatch, stop=1)
+    assert geostat(*words, *more[:-2], other, "--quiet", "--fresh").code == 130
+    assert len(measured) == 1
+    (kept,) = other.glob(".run.zarr.effective-*")
+    assert len(kept.read_text().splitlines()) == 2
 
 
 def test_every_rule_is_what_it_says(words: list[Any], tmp_path: Path) -> None:
@@ -233,7 +264,10 @@ def test_every_rule_is_what_it_says(words: list[Any], tmp_path: Path) -> None:
     mode: Mode = "renormalisation"
     place = {"scope": "layers 1,3", "mode": mode}
     drawn = [
-        losses(model, ids, Cut(rule=random(draw), mode=mode, n=4), 5, (1, 3))
+        [
+            losses(model, row[None], Cut(rule=random(draw, 0, at), mode=mode, n=4), 5, (1, 3))[0]
+            for at, row in enumerate(ids)
+        ]
         for draw in range(DRAWS)
     ]
     found = data["loss"].sel(**place, rule="random", n=4)
