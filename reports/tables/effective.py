@@ -140,8 +140,9 @@ def _over_sizes(run: Run, data: xr.Dataset) -> Table:
         "Rank correlation (Spearman) over N of mean separability with the mean relative rise of the"
         " loss where every query keeps the N tokens of largest weight. N: powers of two. Mean over"
         f" {run.counted('head')} and {count(data.sizes['document'], 'document')}, ± standard error"
-        " over documents (jackknife). Two curves that both fall with N have a correlation of 1 by"
-        " that alone, so a value says how the curves run, not that one tells the other. The"
+        " over documents (jackknife; 0 where none changes the order). Two curves that both"
+        " fall with N have a correlation of 1 by that alone, so a value says how the curves"
+        " run, not that one tells the other. The"
         f" authors’ later paper reports {paper['rank_correlation']:.2f}"
         f" ({paper['rank_correlation_said']})."
     )

@@ -37,14 +37,17 @@ class Evaluations:
         """Take in what an interrupted command left."""
         try:
             lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
-        except FileNotFoundError:
+        except (FileNotFoundError, UnicodeDecodeError):
             return
         rows = [row for line in lines if line.endswith("\n") and (row := _parsed(line)) is not None]
         if not rows or rows[0] != json.loads(json.dumps(self.of)):
             return
         self._begun = len(rows) == len(lines)  # else its last line was cut short: written anew
         for row in rows[1:]:
-            self._take(Cell(*row["cell"]), np.array(row["losses"]), row.get("sizes"))
+            try:
+                self._take(Cell(*row["cell"]), np.array(row["losses"], float), row.get("sizes"))
+            except (KeyError, TypeError, ValueError):  # none of ours: measured again
+                self._begun = False
         if not self._begun:
             self._rewrite()
 

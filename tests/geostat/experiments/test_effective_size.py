@@ -110,15 +110,19 @@ def test_its_interval_is_the_jackknife_of_the_place_where_the_rise_crosses_the_s
     assert float(found.upper) == TOKENS < math.exp(centre + half)
 
 
-def test_its_interval_holds_the_true_size_as_often_as_it_says() -> None:
+@pytest.mark.parametrize("spread", [0.3, 0.8])
+@pytest.mark.parametrize("documents", [3, 4, 8])
+def test_its_interval_holds_the_true_size_as_often_as_it_says(
+    documents: int, spread: float
+) -> None:
     # Documents whose rise is c/N, c lognormal: the true N* is that of the mean c.
     chance, inside, tau = np.random.default_rng(1), 0, 0.1
     sizes = np.arange(1, 200)
     trials = 300
-    true = math.ceil(math.exp(0.3**2 / 2) / tau)
+    true = math.ceil(math.exp(spread**2 / 2) / tau)
     for _ in range(trials):
-        c = chance.lognormal(sigma=0.3, size=(6, 1))
-        plain = np.ones(6)
+        c = chance.lognormal(sigma=spread, size=(documents, 1))
+        plain = np.ones(documents)
         losses: dict[int, np.ndarray] = {}
         while (size := next_size(plain, losses, [tau], 200)) is not None:
             losses[size] = 1 + (c / sizes)[:, size - 1]

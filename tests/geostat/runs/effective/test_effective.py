@@ -194,6 +194,17 @@ def test_losses_of_something_else_are_not_taken(tmp_path: Path) -> None:
     assert same.losses[module.PLAIN].tolist() == [1.0, 2.0]
     other.read()
     assert other.losses == {}
+    whole = (tmp_path / "kept").read_text()
+    for row in ('{"cell": 5, "losses": []}', '{"cell": ["a"]}', '{"losses": [1]}', "[]", "x"):
+        (tmp_path / "kept").write_text(f"{whole}{row}\n")
+        edited = Evaluations(tmp_path / "kept", {"target": "all"})
+        edited.read()
+        assert list(edited.losses) == [module.PLAIN]
+        assert (tmp_path / "kept").read_text() == whole
+    (tmp_path / "kept").write_bytes(b"\xff\n")
+    edited.losses.clear()
+    edited.read()
+    assert edited.losses == {}
     other.add(module.PLAIN, np.array([3.0]))
     first.losses.clear()
     first.read()
