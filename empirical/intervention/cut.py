@@ -19,7 +19,8 @@ from transformers import PreTrainedModel
 from empirical.errors import InputError
 from empirical.intervention.rules import Rows, Rule
 from empirical.tap.attention import Block, in_blocks
-from empirical.tap.interface import Attention, run_decoder
+from empirical.tap.from_layer import Below, run_from
+from empirical.tap.interface import Attention
 from empirical.tap.refusals import checked_mask
 
 Mode = Literal["deletion", "renormalisation"]
@@ -50,6 +51,7 @@ def intervened(
     input_ids: Tensor,
     cut_of: Callable[[int], Cut | None],
     attention_mask: Tensor | None = None,
+    start: Below | None = None,
 ) -> Tensor:
     """Run the decoder of `model` once with top-N attention.
 
@@ -58,6 +60,7 @@ def intervened(
         input_ids: (document, position) integers.
         cut_of: the cut of a layer, by its number from 0; None: the layer stays as it is.
         attention_mask: (document, position), 0 where padded; None: no padding.
+        start: what the layers below the first cut return; None: they are run.
 
     Returns:
         The last hidden states, (document, position, hidden), in the model's type; those of padded
@@ -74,7 +77,8 @@ def intervened(
         cut = cut_of(layer.index)
         return layer.output() if cut is None else cut_output(layer, cut)
 
-    return run_decoder(decoder, input_ids, checked_mask(decoder, input_ids, attention_mask), attend)
+    mask = checked_mask(decoder, input_ids, attention_mask)
+    return run_from(decoder, input_ids, mask, attend, start)
 
 
 def cut_output(layer: Attention, cut: Cut) -> Tensor:

@@ -75,12 +75,17 @@ _session: ContextVar[Session] = ContextVar("geostat_tap_session")
 
 
 def run_decoder(
-    decoder: PreTrainedModel, input_ids: Tensor, mask: Tensor | None, attend: Attend
+    decoder: PreTrainedModel,
+    input_ids: Tensor,
+    mask: Tensor | None,
+    attend: Attend,
+    first: int = 0,
 ) -> Tensor:
     """Run a decoder once, with `attend` as the attention of every layer, in order.
 
     The attention implementation is put back afterwards, also when `attend` raises. mask: of
-    padding, as `checked_mask` returns it.
+    padding, as `checked_mask` returns it. first: the layer at which the forward begins
+    (`from_layer`).
 
     Returns:
         The last hidden states, (document, position, hidden), in the model's type; those of padded
@@ -90,7 +95,7 @@ def run_decoder(
         InputError: as `tap.tap` tells.
     """
     layers = attention_layers(decoder.config)
-    session = Session(attend=attend, padded=mask is not None)
+    session = Session(attend=attend, padded=mask is not None, layers=first)
     if decoder._can_set_attn_implementation():
         AttentionInterface.register(NAME, _attend)
         AttentionMaskInterface.register(NAME, _mask)

@@ -6,18 +6,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-import torch
 import xarray as xr
 
-from empirical.intervention.cut import Cut, intervened
-from empirical.intervention.loss import next_token_losses, refuse_headless
+from empirical.intervention.loss import refuse_headless
 from empirical.intervention.rules import RANKINGS, SETS, Rule, random
 from empirical.sources.given import HeldModel
 from empirical.sources.texts import Corpus
@@ -31,14 +26,13 @@ from geostat.experiments.effective_size import Cell, next_size
 from geostat.runs.console import QUIET, Console
 from geostat.runs.effective.asked import DRAWS, Asked, Scope
 from geostat.runs.effective.evaluations import PLAIN, Evaluations, FloatArray
+from geostat.runs.effective.losses import Losses, Order
 from geostat.runs.files import timed
 from geostat.runs.groups import measured
 from geostat.runs.measurement import find_model, measure
 from geostat.runs.settings import Settings, refuse_text_as_model
 
 GROUP: Final = "effective"
-Order = Callable[[int], Rule]
-"""The rule of a document, by its number: a random one differs between documents."""
 
 
 def effective(
@@ -83,7 +77,7 @@ def effective(
         whole = lent.model if model is None else model.whole
         scopes = asked.scopes(lent.layers, lent.heads)
         known = _known(store, asked)
-        losses = _Losses(whole, token_ids, asked.targets, known, console)
+        losses = Losses(whole, token_ids, asked.targets, known, console)
         try:
             losses.at(PLAIN, None)
             for scope in scopes:
@@ -138,7 +132,7 @@ def _dataset(store: Store, known: Evaluations, asked: Asked, tokens: int) -> xr.
     return data if curves is None else data.merge(curves.sel(mode=data["mode"]))
 
 
-def _search(losses: _Losses, scope: Scope, asked: Asked, settings: Settings) -> None:
+def _search(losses: Losses, scope: Scope, asked: Asked, settings: Settings) -> None:
     """Try sizes of every rule and mode until N* is settled."""
     ways = [(rule, mode) for rule in asked.rules for mode in asked.modes]
     for rule, mode in ways:
@@ -174,67 +168,5 @@ def _done(curve: dict[int, FloatArray], tokens: int, taus: int) -> float:
     return min(1.0, len(curve) / (powers * (1 + taus / 2)))
 
 
-@dataclass(slots=True)
-class _Losses:
-    """Mean next-token losses of a model's documents under interventions, each measured once."""
-
-    model: Any
-    token_ids: np.ndarray
-    targets: int | None
-    known: Evaluations
-    console: Console
-
-    def at(self, cell: Cell, scope: Scope | None, orders: list[Order] | None = None) -> None:
-        """Measure the losses of an intervention, the mean over `orders`, unless they are known."""
-        if cell in self.known.losses:
-            return
-        every: list[Order | None] = [None] if orders is None else list(orders)
-        found = [self._documents(cell, scope, order) for order in every]
-        losses = np.mean([loss for loss, _ in found], axis=0)
-        sizes = found[0][1] if cell.n == 0 and scope is not None else None
-        self.known.add(cell, losses, sizes)
-
-    def _documents(
-        self, cell: Cell, scope: Scope | None, order: Order | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return each document's loss under an intervention, and the mean number of tokens kept."""
-        losses, sizes = [], []
-        for place, row in enumerate(self.token_ids):
-            cut = None if order is None else _cut(cell, order(place))
-            ids = torch.as_tensor(row[None], dtype=torch.long)
-            kept: list[torch.Tensor] = []
-            hidden = intervened(self.model, ids, _by_layer(cut, scope, kept))
-            each = next_token_losses(self.model, hidden, ids, self.targets)
-            losses.append(float(each.cpu().double().mean()))
-            sizes.append(float(torch.cat(kept).double().mean()) if kept else np.nan)
-        return np.array(losses), np.array(sizes)
-
-
 def _same(rule: Rule) -> Order:
     return lambda document: rule
-
-
-def _cut(cell: Cell, rule: Rule) -> Cut:
-    return Cut(rule=rule, mode=cell.mode, n=cell.n or None)  # type: ignore[arg-type]
-
-
-def _by_layer(cut: Cut | None, scope: Scope | None, kept: list[torch.Tensor]) -> Any:
-    """Return the cut of each layer, which notes how many tokens a set rule keeps."""
-    if cut is None or scope is None:
-        return lambda layer: None
-
-    def note(own: Any) -> Any:
-        def on_sizes(sizes: torch.Tensor) -> None:
-            kept.append((sizes if own is None else sizes[:, list(own)]).flatten().cpu())
-
-        return on_sizes
-
-    return lambda layer: (
-        replace(
-            cut,
-            heads=scope.heads[layer],
-            on_sizes=note(scope.heads[layer]) if cut.n is None else None,
-        )
-        if layer in scope.heads
-        else None
-    )

@@ -17,10 +17,12 @@ from support.spine import LENGTH, Said, geostat, refused
 import geostat as gs
 from empirical.intervention.cut import MODES, Cut, Mode, intervened
 from empirical.intervention.loss import next_token_losses
-from empirical.intervention.rules import RANKINGS, SETS, random
+from empirical.intervention.rules import RANKINGS, SETS, random, recent
 from empirical.store.store import Store
+from geostat.experiments.effective_size import Cell
+from geostat.runs.console import QUIET
 from geostat.runs.effective import effective as module
-from geostat.runs.effective.asked import DRAWS
+from geostat.runs.effective.asked import DRAWS, Scope
 from geostat.runs.effective.evaluations import Evaluations
 
 
@@ -151,7 +153,7 @@ def test_n_star_is_the_number_of_tokens_that_heads_were_built_to_need(
 def counted(monkeypatch: pytest.MonkeyPatch, stop: int | None = None) -> list[Any]:
     """Note every cut whose losses are measured; interrupt the one after `stop`."""
     measured: list[Any] = []
-    own = module._Losses._documents
+    own = module.Losses._documents
 
     def documents(self: Any, cell: Any, *more: Any) -> Any:
         if len(measured) == stop:
@@ -159,7 +161,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, stop: int | None = None) -> list[An
         measured.append(cell)
         return own(self, cell, *more)
 
-    monkeypatch.setattr(module._Losses, "_documents", documents)
+    monkeypatch.setattr(module.Losses, "_documents", documents)
     return measured
 
 
@@ -304,9 +306,29 @@ def test_layers_and_heads_by_themselves(words: list[Any], tmp_path: Path) -> Non
     data, model = read(tmp_path), tiny("llama")
     assert data["scope"].values.tolist() == ["layer 0", "layer 2", "L1H2", "L3H0", "L1H2 L3H0"]
     ids = Store.open(tmp_path / "run.zarr").tree()["capture"]["token_id"].values
-    cut = Cut(rule=RANKINGS["attention"], mode="deletion", n=2, heads=[2])
-    found = data["loss"].sel(scope="L1H2", rule="attention", mode="deletion", n=2)
-    assert found.values == pytest.approx(losses(model, ids, cut, layers=(1,)), rel=1e-5)
+    for scope, layer, heads in (("L1H2", 1, [2]), ("L3H0", 3, [0]), ("layer 2", 2, None)):
+        cut = Cut(rule=RANKINGS["attention"], mode="deletion", n=2, heads=heads)
+        found = data["loss"].sel(scope=scope, rule="attention", mode="deletion", n=2)
+        assert found.values.tolist() == losses(model, ids, cut, layers=(layer,)).tolist()
+
+
+@pytest.mark.parametrize(("kept", "runs"), [(64, 2), (1, 1 + 6)])
+def test_layers_below_a_cut_are_run_once(
+    kept: int, runs: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """For each of two documents; or, of a document that is not kept, for each of six cuts."""
+    model, calls = tiny("llama"), []
+    monkeypatch.setattr("geostat.runs.effective.losses.KEPT", kept)
+    known = Evaluations(tmp_path / "losses", {})
+    losses = module.Losses(model, tokens(2, 50).numpy(), None, known, QUIET)
+    losses._resumes = True
+    for at, layer in enumerate(model.get_decoder().layers):
+        layer.self_attn.register_forward_hook(lambda *given, at=at: calls.append(at))
+    for head in (0, 1):
+        for n in (1, 2, 4):
+            scope = Scope(f"L3H{head}", {3: [head]})
+            losses.at(Cell(scope.name, "attention", "deletion", n), scope, [lambda at: recent])
+    assert [calls.count(layer) for layer in range(4)] == [runs, runs, runs, 2 * 6]
 
 
 class Wrapped(torch.nn.Module):

@@ -1,0 +1,115 @@
+"""Losses of a model's documents under interventions, each measured once. Imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from empirical.intervention.cut import Cut, intervened
+from empirical.intervention.loss import next_token_losses
+from empirical.intervention.rules import Rule
+from empirical.tap.from_layer import Below, below, resumes
+from geostat.experiments.effective_size import Cell
+from geostat.runs.console import Console
+from geostat.runs.effective.asked import Scope
+from geostat.runs.effective.evaluations import Evaluations, FloatArray
+
+Order = Callable[[int], Rule]
+"""The rule of a document, by its number: a random one differs between documents."""
+KEPT: Final = 64
+"""Documents of which what the lower layers return is kept from one intervention to the next."""
+
+
+@dataclass(slots=True)
+class Losses:
+    """Mean next-token losses of a model's documents under interventions, each measured once.
+
+    Layers below the first that is intervened on are run once for all interventions that begin at
+    that layer, so those are best asked for one after the other, from the bottom.
+    """
+
+    model: Any
+    token_ids: np.ndarray
+    targets: int | None
+    known: Evaluations
+    console: Console
+    _resumes: bool | None = None
+    _starts: dict[int, Below] = field(default_factory=dict)
+
+    def at(self, cell: Cell, scope: Scope | None, orders: Sequence[Order] | None = None) -> None:
+        """Measure the losses of an intervention, the mean over `orders`, unless they are known."""
+        if cell in self.known.losses:
+            return
+        every: list[Order | None] = [None] if orders is None else list(orders)
+        found = [self._documents(cell, scope, order) for order in every]
+        losses = np.mean([loss for loss, _ in found], axis=0)
+        sizes = found[0][1] if cell.n == 0 and scope is not None else None
+        self.known.add(cell, losses, sizes)
+
+    def _documents(
+        self, cell: Cell, scope: Scope | None, order: Order | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return each document's loss under an intervention, and the mean number of tokens kept."""
+        losses, sizes = [], []
+        for place in range(len(self.token_ids)):
+            cut = None if order is None else _cut(cell, order(place))
+            kept: list[torch.Tensor] = []
+            losses.append(self._loss(place, _by_layer(cut, scope, kept), scope))
+            sizes.append(float(torch.cat(kept).double().mean()) if kept else np.nan)
+        return np.array(losses), np.array(sizes)
+
+    def _loss(self, place: int, cut_of: Callable[[int], Cut | None], scope: Scope | None) -> float:
+        """Return the mean loss of one document, in nats."""
+        ids = torch.as_tensor(self.token_ids[place][None], dtype=torch.long)
+        start = None if scope is None else self._start(place, ids, min(scope.heads))
+        hidden = intervened(self.model, ids, cut_of, start=start)
+        each = next_token_losses(self.model, hidden, ids, self.targets)
+        return float(each.cpu().double().mean())
+
+    def _start(self, place: int, ids: torch.Tensor, first: int) -> Below | None:
+        """Return what the layers below `first` return for a document; None: they are to be run."""
+        if first == 0:
+            return None
+        decoder = self.model.get_decoder()
+        if self._resumes is None:
+            self._resumes = resumes(decoder, ids, None)
+        if not self._resumes:
+            return None
+        start = self._starts.pop(place, None)
+        if start is None or start.layer != first:
+            start = below(decoder, ids, None, first, start)
+        if len(self._starts) < KEPT:
+            self._starts[place] = start
+        return start
+
+
+def _cut(cell: Cell, rule: Rule) -> Cut:
+    return Cut(rule=rule, mode=cell.mode, n=cell.n or None)  # type: ignore[arg-type]
+
+
+def _by_layer(
+    cut: Cut | None, scope: Scope | None, kept: list[torch.Tensor]
+) -> Callable[[int], Cut | None]:
+    """Return the cut of each layer, which notes how many tokens a set rule keeps."""
+    if cut is None or scope is None:
+        return lambda layer: None
+
+    def note(own: Any) -> Any:
+        def on_sizes(sizes: torch.Tensor) -> None:
+            kept.append((sizes if own is None else sizes[:, list(own)]).flatten().cpu())
+
+        return on_sizes
+
+    return lambda layer: (
+        replace(
+            cut,
+            heads=scope.heads[layer],
+            on_sizes=note(scope.heads[layer]) if cut.n is None else None,
+        )
+        if layer in scope.heads
+        else None
+    )
