@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     )
     from geostat.errors import InputError
     from geostat.runs import plot
+    from geostat.runs.ablation.api import ablate
     from geostat.runs.effective.api import effective
 
 __all__ = [
     "InputError",
     "StoreError",
+    "ablate",
     "capture",
     "claims",
     "compare",
@@ -74,6 +76,7 @@ def __getattr__(name: str) -> Any:
     module = {
         "InputError": "geostat.errors",
         "StoreError": "empirical.errors",
+        "ablate": "geostat.runs.ablation.api",
         "effective": "geostat.runs.effective.api",
     }.get(name, "geostat.api")
     return getattr(import_module(module), name)

@@ -118,6 +118,11 @@ def entmax15(rows: Rows) -> Tensor:
     return entmax15_support(_logits(rows))
 
 
+def nothing(rows: Rows) -> Tensor:
+    """No token: by deletion, the head is taken out."""
+    return torch.zeros(1, dtype=torch.bool, device=rows.weights.device)
+
+
 RANKINGS: Final[dict[str, Rule]] = {
     "attention": attention,
     "contribution": contribution,

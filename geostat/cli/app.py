@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, Literal
 import typer
 
 from geostat.cli import options, output, process
+from geostat.cli.ablate import ABLATE, ablate_command
 from geostat.cli.effective import EFFECTIVE, effective_command
 from geostat.cli.measuring import how_to_measure
 from geostat.cli.options_of_studies import THEORY, WHATIF
@@ -168,6 +169,7 @@ for part, kinds in PARTS.items():
 
 
 app.command("effective")(options.taking(EFFECTIVE)(effective_command))
+app.command("ablate")(options.taking(ABLATE)(ablate_command))
 
 
 @app.command("compare")

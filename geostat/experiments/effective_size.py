@@ -34,6 +34,10 @@ class Cell(NamedTuple):
     """Tokens kept; 0: the rule's own set."""
 
 
+PLAIN: Final = Cell("", "", "", 0)
+"""No intervention."""
+
+
 def rises(plain: FloatArray, losses: Mapping[int, FloatArray]) -> dict[int, FloatArray]:
     """Return the relative rise of each document's loss, (document), by N."""
     return {n: loss / plain - 1 for n, loss in sorted(losses.items())}

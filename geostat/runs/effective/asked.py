@@ -13,6 +13,7 @@ from typing import Final
 from empirical.intervention.cut import MODES, Mode
 from empirical.intervention.rules import RANKINGS, SETS
 from geostat.errors import InputError, refuse_unknown
+from geostat.runs.effective.target import Target
 from geostat.runs.settings import named_heads
 
 DRAWS: Final = 16
@@ -55,7 +56,7 @@ class Asked:
                 "--layers and --head were both given, expected one: a head names its layer. Drop"
                 " --layers."
             )
-        _ = self.taus, self.targets
+        _ = self.taus, self.targeted
 
     @property
     def modes(self) -> tuple[Mode, ...]:
@@ -77,25 +78,12 @@ class Asked:
         return taus
 
     @property
-    def targets(self) -> int | None:
-        """How many tokens at a window's end are predicted; None: all but the first."""
-        if self.target == "all":
-            return None
-        match = re.fullmatch(r"last:(\d{1,9})", self.target)
-        if match is None or int(match[1]) < 1:
-            raise InputError(
-                f"--target {self.target}: expected all, or last:K with a whole number from 1. Use"
-                " for instance last:128."
-            )
-        return int(match[1])
+    def targeted(self) -> Target:
+        """Which tokens are predicted."""
+        return Target(self.target)
 
     def refuse_misfit(self, tokens: int) -> None:
-        """Refuse more targets than a window has, or a window too long for a rule."""
-        if self.targets is not None and self.targets >= tokens:
-            raise InputError(
-                f"--target {self.target}: a window of {tokens} tokens has {tokens - 1} to predict."
-                f" Use last:{tokens - 1} or fewer, or a longer --length."
-            )
+        """Refuse a window that is too long for a rule."""
         if "greedy" in self.rules and tokens > GREEDY_TOKENS:
             raise InputError(
                 f"--rule greedy: a window has {tokens} tokens, expected at most {GREEDY_TOKENS},"

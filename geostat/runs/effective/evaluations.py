@@ -23,7 +23,7 @@ FloatArray = NDArray[np.float64]
 @dataclass(slots=True)
 class Evaluations:
     """Losses by intervention, (document), and mean sizes of the sets that rules chose; the model
-    as it is stands under `PLAIN`.
+    as it is stands under `effective_size.PLAIN`.
     """
 
     path: Path
@@ -82,10 +82,6 @@ class Evaluations:
         with writing(self.path):
             replace(self.path, json.dumps(self.of) + "\n" + "".join(map(self._line, self.losses)))
         self._begun = True
-
-
-PLAIN = Cell("", "", "", 0)
-"""No intervention."""
 
 
 def _parsed(line: str) -> dict[str, Any] | None:

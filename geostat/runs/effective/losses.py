@@ -20,6 +20,8 @@ from geostat.runs.effective.evaluations import Evaluations, FloatArray
 
 Order = Callable[[int], Rule]
 """The rule of a document, by its number: a random one differs between documents."""
+Cuts = Callable[[int], Cut | None]
+"""The cut of each layer, None where it stays as it is."""
 KEPT: Final = 64
 """Documents of which what the lower layers return is kept from one intervention to the next."""
 
@@ -50,6 +52,14 @@ class Losses:
         sizes = found[0][1] if cell.n == 0 and scope is not None else None
         self.known.add(cell, losses, sizes)
 
+    def of(self, cell: Cell, cuts: Callable[[int], Cuts], first: int = 0) -> None:
+        """Measure the losses of an intervention that is told by document, unless they are known;
+        no layer below `first` is cut.
+        """
+        if cell not in self.known.losses:
+            every = range(len(self.token_ids))
+            self.known.add(cell, np.array([self._loss(at, cuts(at), first) for at in every]))
+
     def _documents(
         self, cell: Cell, scope: Scope | None, order: Order | None
     ) -> tuple[FloatArray, FloatArray]:
@@ -58,14 +68,15 @@ class Losses:
         for place in range(len(self.token_ids)):
             cut = None if order is None else _cut(cell, order(place))
             kept: list[torch.Tensor] = []
-            losses.append(self._loss(place, _by_layer(cut, scope, kept), scope))
+            first = 0 if scope is None else min(scope.heads)
+            losses.append(self._loss(place, _by_layer(cut, scope, kept), first))
             sizes.append(float(torch.cat(kept).double().mean()) if kept else np.nan)
         return np.array(losses), np.array(sizes)
 
-    def _loss(self, place: int, cut_of: Callable[[int], Cut | None], scope: Scope | None) -> float:
+    def _loss(self, place: int, cut_of: Cuts, first: int) -> float:
         """Return the mean loss of one document, in nats."""
         ids = torch.as_tensor(self.token_ids[place][None], dtype=torch.long)
-        start = None if scope is None else self._start(place, ids, min(scope.heads))
+        start = self._start(place, ids, first)
         hidden = intervened(self.model, ids, cut_of, start=start)
         each = next_token_losses(self.model, hidden, ids, self.targets)
         return float(each.cpu().double().mean())
@@ -91,9 +102,7 @@ def _cut(cell: Cell, rule: Rule) -> Cut:
     return Cut(rule=rule, mode=cell.mode, n=cell.n or None)  # type: ignore[arg-type]
 
 
-def _by_layer(
-    cut: Cut | None, scope: Scope | None, kept: list[torch.Tensor]
-) -> Callable[[int], Cut | None]:
+def _by_layer(cut: Cut | None, scope: Scope | None, kept: list[torch.Tensor]) -> Cuts:
     """Return the cut of each layer, which notes how many tokens a set rule keeps."""
     if cut is None or scope is None:
         return lambda layer: None

@@ -232,7 +232,7 @@ def test_asked_again_it_goes_on_with_what_the_run_holds(
     assert bool(second["n_star"].sel(scope="all", rule="recent").isnull().all())
     assert bool(second["n_star"].sel(scope="layers 1,2", rule="recent").notnull().all())
     line = refused(geostat(*words, *more, "--target", "last:3"))
-    assert "its effective sizes are of --target all, this asks for last:3" in line
+    assert "its effective set sizes are of --target all, this asks for last:3" in line
     assert geostat(*words, *more, "--target", f"last:{LENGTH - 1}").code == 0  # the same tokens
     assert geostat(*words[:-1], ".4", *more).code == 0
     third = read(tmp_path)

@@ -1,0 +1,214 @@
+"""What the model of a run loses where single heads are cut, where a budget of tokens is shared out
+among heads, and where heads of a regime are cut or taken out. Imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from empirical.intervention.cut import Cut, Mode
+from empirical.intervention.rules import attention, nothing
+from empirical.sources.given import HeldModel
+from empirical.sources.texts import Corpus
+from empirical.store.store import Store
+from geostat.datasets.queries import MEASURED
+from geostat.experiments.ablation import ablation_dataset, cells_of, head_cell
+from geostat.experiments.budgets import WAYS, sizes_of_documents
+from geostat.experiments.effective_size import PLAIN, Cell
+from geostat.experiments.head_facts import Facts
+from geostat.experiments.head_regime_rules import REGIMES
+from geostat.runs import pipeline
+from geostat.runs.ablation.asked import Asked
+from geostat.runs.ablation.known_of_heads import known_of_heads
+from geostat.runs.console import QUIET, Console
+from geostat.runs.effective.evaluations import FloatArray
+from geostat.runs.effective.losses import Cuts, Losses
+from geostat.runs.effective.session import Wanted, session
+from geostat.runs.groups import ASSUMPTIONS
+from geostat.runs.settings import Settings
+
+GROUP: Final = "ablation"
+Sizes = NDArray[np.int64]
+"""Tokens that each head keeps, (layer, head); 0: it is taken out."""
+
+
+def ablate(
+    settings: Settings,
+    asked: Asked,
+    out: Path,
+    model: HeldModel | None = None,
+    documents: Corpus | None = None,
+    *,
+    fresh: bool = False,
+    null: bool = True,
+    console: Console = QUIET,
+) -> Store:
+    """Measure the run that `settings` describe, unless it stands at `out` already, fit and confront
+    it where that was not done, and measure what its model loses under cuts of heads: /ablation.
+
+    What was measured before, in the run or by a command that was interrupted, is gone on with.
+
+    Raises:
+        InputError, StoreError, KeyboardInterrupt: as of `session.session`.
+    """
+    asked.refuse_misfit(settings.length)
+    wanted = Wanted(
+        group=GROUP,
+        noun="losses under cuts of heads",
+        target=asked.targeted,
+        read=cells_of,
+        refuse=lambda layers, heads: None,
+        prepare=_confronted,
+    )
+    how = {"fresh": fresh, "null": null}
+    with session(settings, wanted, out, model, documents, console=console, **how) as (
+        store,
+        losses,
+    ):
+        facts = _facts(store, losses, asked)
+        for part, measure in (("heads", _heads), ("budgets", _budgets), ("regimes", _regimes)):
+            if part in asked.measured:
+                measure(losses, facts, asked)
+        store.put({GROUP: _dataset(store, losses, facts, asked, settings.length)})
+    return store
+
+
+def _confronted(store: Store, console: Console) -> None:
+    """Fit and confront a run where that was not done."""
+    if set(ASSUMPTIONS) - set(store.results):
+        pipeline.fit(store, console=console)
+    if not {"heads", "envelope"} <= set(store.results):
+        pipeline.confront(store, swap=False, console=console)
+
+
+def _facts(store: Store, losses: Losses, asked: Asked) -> Facts:
+    """Measure what is known of heads, and read what the run knows."""
+    sizes = sorted({*asked.tried, *asked.shared})
+    convention = str(store.attributes["convention"])
+    console, each = losses.console, []
+    console.stage("weights and separability of heads")
+    for at, row in enumerate(losses.token_ids):
+        each.append(known_of_heads(losses.model, row, sizes, convention))
+        console.fraction("weights and separability of heads", (at + 1) / len(losses.token_ids))
+    measured = {name: np.stack([one[name] for one in each]) for name in each[0]}
+    groups = (*MEASURED, "norms", "similarity", "envelope", "heads")
+    return Facts.of(measured, sizes, store.tree(only=groups))
+
+
+def _heads(losses: Losses, facts: Facts, asked: Asked) -> None:
+    """Cut every head alone, from the bottom."""
+    told = "heads one by one"
+    losses.console.stage(told)
+    layers, heads = facts.shape
+    for layer in range(layers):
+        for head in range(heads):
+            for mode in asked.modes:
+                for n in asked.tried:
+                    cut = Cut(rule=attention, mode=mode, n=n, heads=[head])
+                    losses.of(head_cell(layer, head, mode, n), _alike({layer: cut}), layer)
+        losses.console.fraction(told, (layer + 1) / layers)
+
+
+def _budgets(losses: Losses, facts: Facts, asked: Asked) -> None:
+    """Share every budget out in every way. Each document's shares are made from the others."""
+    told = "budgets"
+    losses.console.stage(told)
+    ways = [(mode, budget, way) for mode in asked.modes for budget in asked.shared for way in WAYS]
+    for done, (mode, budget, way) in enumerate(ways):
+        rises = _measured_rises(losses, facts, asked, mode) if way == "greedy" else {}
+        if way == "greedy" and not rises:
+            continue
+        given = asked.sizes if way == "greedy" else ""
+        sizes = sizes_of_documents(way, budget, facts, rises)
+        cell = Cell(" ".join(["budget", given]).strip(), way, mode, budget)
+        losses.of(cell, partial(_of_document, sizes, mode))
+        losses.console.fraction(told, (done + 1) / len(ways))
+
+
+def _measured_rises(
+    losses: Losses, facts: Facts, asked: Asked, mode: Mode
+) -> Mapping[int, FloatArray]:
+    """Return rises of the loss where a head alone is cut, (document, head), by N; none where they
+    were not measured.
+    """
+    layers, heads = facts.shape
+    known, plain = losses.known.losses, losses.known.losses[PLAIN]
+    cells = {
+        n: [head_cell(layer, head, mode, n) for layer in range(layers) for head in range(heads)]
+        for n in asked.tried
+    }
+    if any(cell not in known for row in cells.values() for cell in row):
+        return {}
+    return {
+        n: np.stack([known[cell] / plain - 1 for cell in row], axis=1) for n, row in cells.items()
+    }
+
+
+def _regimes(losses: Losses, facts: Facts, asked: Asked) -> None:
+    """Cut the heads of each regime to the smallest budget, and take them out; and as many heads
+    drawn from all.
+    """
+    told = "regimes"
+    losses.console.stage(told)
+    n = asked.shared[0]
+    ways = [(mode, n) for mode in asked.modes] + [("deletion", 0)]
+    regimes = [name for name in REGIMES[1:] if facts.of_regime(name).any()]
+    steps = [(regime, draw) for regime in regimes for draw in range(-1, asked.draws)]
+    for done, (regime, draw) in enumerate(steps):
+        chosen = facts.of_regime(regime)
+        name = regime
+        if draw >= 0:
+            name = f"{regime}, draw {draw}"
+            seed = [REGIMES.index(regime), draw]
+            order = np.random.default_rng(seed).permutation(chosen.size)[: int(chosen.sum())]
+            chosen = np.isin(np.arange(chosen.size), order).reshape(chosen.shape)
+        for mode, size in ways:
+            cuts = {
+                layer: Cut(
+                    rule=attention if size else nothing,
+                    mode=mode,
+                    n=size or None,
+                    heads=np.flatnonzero(row).tolist(),
+                )
+                for layer, row in enumerate(chosen)
+                if row.any()
+            }
+            losses.of(Cell(name, "attention", mode, size), _alike(cuts), min(cuts))
+        losses.console.fraction(told, (done + 1) / len(steps))
+
+
+def _alike(cuts: Mapping[int, Cut]) -> Callable[[int], Cuts]:
+    """The same cuts in every document."""
+    return lambda place: cuts.get
+
+
+def _of_document(sizes: Sequence[Sizes], mode: Mode, place: int) -> Cuts:
+    """A cut of every layer, of each head its own N."""
+    rows: Sequence[list[int]] = sizes[place].tolist()
+    return lambda layer: Cut(rule=attention, mode=mode, n=rows[layer])
+
+
+def _dataset(store: Store, losses: Losses, facts: Facts, asked: Asked, tokens: int) -> xr.Dataset:
+    told: dict[str, Any] = {
+        "target": asked.target,
+        "targets": asked.targeted.of(tokens),
+        "tokens": tokens,
+        "draws": asked.draws,
+        "regime_tokens": asked.shared[0],
+        "greedy_sizes": asked.sizes,
+    }
+    return ablation_dataset(
+        losses.known.losses,
+        facts,
+        sizes=asked.tried,
+        budgets=asked.shared,
+        tau=asked.tau,
+        told=told,
+    )

@@ -1,0 +1,77 @@
+"""`geostat.ablate`, the Python face of cuts of heads. Only what measures imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+from geostat.errors import one_error
+from geostat.runs.ablation.defaults import DOCUMENTS, LENGTH
+
+if TYPE_CHECKING:
+    import torch
+
+
+@one_error
+def ablate(
+    model: str | torch.nn.Module | None = None,
+    *,
+    documents: str | Path | Iterable[Any] = (),
+    count: int | None = None,
+    length: int = LENGTH,
+    out: str | Path = "ablation",
+    parts: Sequence[str] = ("heads", "budgets", "regimes"),
+    mode: str = "renormalisation",
+    sizes: Sequence[int] = (1, 8, 64),
+    tau: float = 0.001,
+    budgets: Sequence[int] = (8, 16, 32),
+    draws: int = 20,
+    target: str = "all",
+    fresh: bool = False,
+    null: bool = True,
+    **settings: Any,
+) -> xr.DataTree:
+    """Find what the model loses where heads are cut, one by one, by a budget of tokens, or those of
+    a regime; and whether geometry tells it.
+
+    Returns the run with its /ablation. It is captured, fitted and confronted first where that was
+    not done. Every loss that was measured stays.
+
+    Args:
+        model, documents, out, fresh, null, settings: as of `geostat.capture`; the model needs its
+            head.
+        count: how many documents, 4 of named ones unless told. length: tokens of a window.
+        parts: what is measured; greedy budgets need heads.
+        mode: what becomes of tokens that are not kept: renormalisation, deletion, or both.
+        sizes: N that a head keeps where it alone is cut.
+        tau: by which share the loss may rise at a head's own N*.
+        budgets: mean N over heads; the smallest is what a regime's heads keep.
+        draws: as many heads as a regime has, drawn from all, so many times.
+        target: all, or last:K, the tokens that are predicted.
+
+    Raises:
+        InputError, StoreError, TypeError: as of `geostat.effective`.
+
+    >>> run = ablate("model", documents="notes", count=2, length=40, out="cut", sizes=[1, 4],
+    ...              budgets=[4], draws=2)
+    >>> run["ablation"]["head_rise"].dims
+    ('mode', 'n', 'layer', 'head')
+    """
+    from geostat.runs.ablation.ablation import ablate as measured
+    from geostat.runs.ablation.asked import Asked
+    from geostat.runs.in_memory import asked
+
+    wanted = Asked(
+        parts=",".join(parts),
+        mode=mode,
+        sizes=",".join(map(str, sizes)),
+        tau=tau,
+        budgets=",".join(map(str, budgets)),
+        draws=draws,
+        target=target,
+    )
+    how = asked(model, documents, count=count, length=length, usual=DOCUMENTS, **settings)
+    return measured(how[0], wanted, Path(out), *how[1:], fresh=fresh, null=null).tree()

@@ -1,0 +1,91 @@
+"""What an ablation is asked for. Imports the standard library."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from geostat.errors import InputError, refuse_unknown
+from geostat.runs.effective.target import Target
+
+PARTS: Final = ("heads", "budgets", "regimes")
+Mode = Literal["deletion", "renormalisation"]
+MODES: Final[tuple[Mode, ...]] = ("deletion", "renormalisation")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked for, as the command's options have it; checked when made."""
+
+    parts: str = ",".join(PARTS)
+    mode: str = "renormalisation"
+    sizes: str = "1,8,64"
+    tau: float = 0.001
+    budgets: str = "8,16,32"
+    draws: int = 20
+    target: str = "all"
+
+    def __post_init__(self) -> None:
+        for part in self.parts.split(","):
+            refuse_unknown(part, PARTS, f"--part {part}:", verb="Name")
+        refuse_unknown(self.mode, (*MODES, "both"), f"--mode {self.mode}:", verb="Use")
+        if not 0 < self.tau < math.inf:
+            raise InputError(f"--tau {self.tau}: expected a share above 0. Use for instance .001.")
+        if not 1 <= self.draws <= 10_000:
+            raise InputError(
+                f"--draws {self.draws}: expected a whole number from 1 to 10000. Use for instance"
+                " 20."
+            )
+        _ = self.tried, self.shared, self.targeted
+        if "budgets" in self.measured and "heads" in self.measured and self.tried[0] != 1:
+            raise InputError(
+                f"--sizes {self.sizes}: the greedy budget starts from N = 1, which is missing. Add"
+                " it."
+            )
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """Parts, in the order in which they are measured."""
+        return tuple(part for part in PARTS if part in self.parts.split(","))
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        """What becomes of the tokens that are not kept."""
+        return tuple(mode for mode in MODES if self.mode in (mode, "both"))
+
+    @property
+    def tried(self) -> tuple[int, ...]:
+        """Tokens that a head keeps where it alone is cut, ascending."""
+        return _numbers("--sizes", self.sizes)
+
+    @property
+    def shared(self) -> tuple[int, ...]:
+        """Budgets, in tokens a head, ascending."""
+        return _numbers("--budgets", self.budgets)
+
+    @property
+    def targeted(self) -> Target:
+        """Which tokens are predicted."""
+        return Target(self.target)
+
+    def refuse_misfit(self, tokens: int) -> None:
+        """Refuse sizes at which nothing is cut."""
+        for option, numbers in (("--sizes", self.tried), ("--budgets", self.shared)):
+            if numbers[-1] >= tokens:
+                raise InputError(
+                    f"{option} {numbers[-1]}: a window has {tokens} tokens, so nothing would be"
+                    f" cut. Use less than {tokens}, or a longer --length."
+                )
+
+
+def _numbers(option: str, text: str) -> tuple[int, ...]:
+    """Read whole numbers with commas between."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(re.fullmatch(r"\d{1,9}", part) and int(part) for part in parts):
+        raise InputError(
+            f"{option} {text}: expected whole numbers from 1 with commas between. Use for instance"
+            " 1,8,64."
+        )
+    return tuple(sorted({int(part) for part in parts}))

@@ -1,0 +1,84 @@
+"""What an /ablation dataset says: lines for a terminal, records for a program. Imports xarray."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from geostat.experiments.ablation_words import answers
+
+
+def told(data: xr.Dataset, *, everything: bool = False) -> dict[str, Any]:
+    """Return the answers, budgets and regimes as lines, or, if `everything`, as records."""
+    budgets, regimes = list(_budgets(data)), list(_regimes(data))
+    if everything:
+        return {
+            "answers": answers(data),
+            "correlations": list(_correlations(data)),
+            "budgets": budgets,
+            "regimes": regimes,
+        }
+    lines = list(answers(data).values())
+    for mode, budget in dict.fromkeys((row["mode"], row["budget"]) for row in budgets):
+        each = [row for row in budgets if (row["mode"], row["budget"]) == (mode, budget)]
+        parts = ", ".join(f"{row['way']} {_percent(row)}" for row in each)
+        lines.append(f"budget of {budget} tokens a head, {mode}: the loss changes by {parts}")
+    lines += [
+        f"{row['heads']} {row['regime']} heads, {row['cut']}: the loss changes by {_percent(row)};"
+        f" as many drawn heads {100 * row['drawn_median']:+.2g}% (median), p = {row['p']:.2g}"
+        for row in regimes
+    ]
+    return {"ablation": lines}
+
+
+def _correlations(data: xr.Dataset) -> Iterator[dict[str, Any]]:
+    if "rank_correlation" not in data:
+        return
+    for place in np.ndindex(data["rank_correlation"].shape):
+        at = data["rank_correlation"][place]
+        if np.isfinite(at):
+            words = {name: str(at[name].item()) for name in ("mode", "outcome", "known", "given")}
+            yield words | {"value": float(at), **_limits(data, "rank_correlation", place)}
+
+
+def _budgets(data: xr.Dataset) -> Iterator[dict[str, Any]]:
+    if "budget_rise" not in data:
+        return
+    for place in np.ndindex(data["budget_rise"].shape):
+        at = data["budget_rise"][place]
+        if np.isfinite(at):
+            words = {name: at[name].item() for name in ("mode", "budget", "way")}
+            yield words | {"rise": float(at), **_limits(data, "budget_rise", place)}
+
+
+def _regimes(data: xr.Dataset) -> Iterator[dict[str, Any]]:
+    if "regime_rise" not in data:
+        return
+    for place in np.ndindex(data["regime_rise"].shape):
+        at = data["regime_rise"][place]
+        if np.isfinite(at):
+            yield {
+                "regime": str(at["regime"].item()),
+                "cut": str(at["cut"].item()),
+                "heads": int(data["regime_heads"][place[0]]),
+                "rise": float(at),
+                **_limits(data, "regime_rise", place),
+                "drawn_median": float(data["drawn_rise"][place].median()),
+                "p": float(data["drawn_p"][place]),
+            }
+
+
+def _limits(data: xr.Dataset, name: str, place: tuple[int, ...]) -> dict[str, float | None]:
+    """Return an interval, None where it is not determined."""
+    limits = {side: float(data[f"{name}_{side}"][place]) for side in ("lower", "upper")}
+    return {side: value if np.isfinite(value) else None for side, value in limits.items()}
+
+
+def _percent(row: dict[str, Any]) -> str:
+    limits = ""
+    if row["lower"] is not None:
+        limits = f" ({100 * row['lower']:+.2g} to {100 * row['upper']:+.2g})"
+    return f"{100 * row['rise']:+.2g}%{limits}"

@@ -1,0 +1,144 @@
+"""Does geometry tell function, on heads drawn from models where that is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from geostat.experiments.head_function import (
+    GIVEN,
+    MODELS,
+    WEIGHTS,
+    Heads,
+    associations,
+    predictions,
+)
+from geostat.statistics.arrays import FloatArray
+
+LAYERS, EACH, DOCUMENTS = 20, 9, 6
+LAYER = np.repeat(np.arange(LAYERS), EACH).astype(float)
+
+
+def drawn(of_mass: float, of_geometry: float, seed: int, of_layer: float = 0.0) -> Heads:
+    """Heads whose loss rests on mass and on geometry so much; geometry goes with mass."""
+    chance = np.random.default_rng(seed)
+    mass, own, entropy = chance.normal(size=(3, LAYER.size))
+    geometry = mass + own + of_layer * LAYER
+    loss = of_mass * mass + of_geometry * own + of_layer * LAYER + chance.normal(size=LAYER.size)
+    noise = 0.3 * chance.normal(size=(4, DOCUMENTS, LAYER.size))
+    return Heads(
+        rise=np.exp(loss + noise[0])[:, None],
+        outcome=lambda mean: mean[0],
+        known={
+            "f": geometry + noise[1],
+            "kept_mass": mass + noise[2],
+            "entropy": entropy + noise[3],
+        },
+        layer=LAYER,
+    )
+
+
+def column(heads: Heads, given: str) -> FloatArray:
+    found = associations(heads)
+    return found.value[:, list(GIVEN).index(given)]
+
+
+def test_the_correlation_itself_is_spearmans() -> None:
+    heads = drawn(1, 0.5, 0)
+    for place, each in enumerate(heads.known.values()):
+        expected = spearmanr(each.mean(axis=0), heads.rise.mean(axis=(0, 1))).statistic
+        assert column(heads, "nothing")[place] == pytest.approx(expected)
+
+
+def test_a_partial_correlation_is_that_of_residuals() -> None:
+    heads = drawn(1, 0.5, 1)
+    y, f, mass, entropy = (
+        np.argsort(np.argsort(values)).astype(float)
+        for values in (
+            heads.rise.mean(axis=(0, 1)),
+            *(x.mean(axis=0) for x in heads.known.values()),
+        )
+    )
+    precision = np.linalg.inv(np.corrcoef([y, f, mass, entropy]))
+    expected = -precision[0, 1] / np.sqrt(precision[0, 0] * precision[1, 1])
+    assert column(heads, "weights")[0] == pytest.approx(expected)
+    two = np.linalg.inv(np.corrcoef([y, mass, entropy]))  # a control is not given itself
+    expected = -two[0, 1] / np.sqrt(two[0, 0] * two[1, 1])
+    assert column(heads, "weights")[1] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("of_geometry", "expected"), [(0.0, 0), (1.0, 1)])
+def test_what_geometry_adds_is_found_where_it_adds_and_only_there(
+    of_geometry: float, expected: int
+) -> None:
+    partial, gain = [], []
+    for seed in range(20):
+        heads = drawn(1, of_geometry, seed)
+        partial.append(column(heads, "weights")[0])
+        gain.append(predictions(heads).value[len(MODELS)])
+        assert column(heads, "nothing")[0] > 0.3  # it goes with mass, so it goes with the loss
+    if expected:
+        assert min(partial) > 0.3
+        assert min(gain) > 0.05
+    else:
+        assert abs(np.mean(partial)) < 0.05
+        assert np.mean(gain) < 0.005
+
+
+def test_a_trend_over_layers_is_not_told_for_geometry() -> None:
+    heads = drawn(0, 0, 3, of_layer=0.5)
+    assert column(heads, "weights")[0] > 0.7
+    assert abs(column(heads, "weights and layer")[0]) < 0.25
+
+
+def test_layers_left_out_are_predicted_from_the_others_alone() -> None:
+    heads = drawn(1, 0, 4)
+    y = np.argsort(np.argsort(heads.rise.mean(axis=(0, 1)))) + 1.0
+    x = [np.argsort(np.argsort(heads.known[name].mean(axis=0))) + 1.0 for name in WEIGHTS]
+    design = np.stack([np.ones_like(y), *x], axis=1)
+    missed = expected = 0.0
+    for layer in range(LAYERS):
+        out = layer == LAYER
+        fit = np.linalg.lstsq(design[~out], y[~out], rcond=None)[0]
+        missed += ((y[out] - design[out] @ fit) ** 2).sum()
+        expected += ((y[out] - y[~out].mean()) ** 2).sum()
+    assert predictions(heads).value[0] == pytest.approx(1 - missed / expected)
+
+
+def test_what_cannot_be_told_is_not() -> None:
+    heads = drawn(1, 1, 5)
+    few = Heads(
+        rise=heads.rise[..., :9],
+        outcome=heads.outcome,
+        known={name: each[:, :9] for name, each in heads.known.items()},
+        layer=heads.layer[:9],
+    )
+    assert np.isnan(predictions(few).value).all()  # one layer
+    level = Heads(
+        rise=heads.rise,
+        outcome=heads.outcome,
+        known={**heads.known, "level": np.ones_like(LAYER), "unknown": np.full_like(LAYER, np.nan)},
+        layer=heads.layer,
+    )
+    assert np.isnan(associations(level).value[-2:]).all()
+    assert predictions(level).value == pytest.approx(predictions(heads).value)
+
+
+def test_errors_are_over_documents() -> None:
+    heads = drawn(1, 0.5, 6)
+    found = associations(heads)
+    without = [
+        associations(
+            Heads(
+                rise=np.delete(heads.rise, at, axis=0),
+                outcome=heads.outcome,
+                known={name: np.delete(each, at, axis=0) for name, each in heads.known.items()},
+                layer=heads.layer,
+            )
+        ).value
+        for at in range(DOCUMENTS)
+    ]
+    spread = np.stack(without) - np.mean(without, axis=0)
+    expected = np.sqrt((DOCUMENTS - 1) / DOCUMENTS * (spread**2).sum(axis=0))
+    assert found.se == pytest.approx(expected)
