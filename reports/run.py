@@ -14,6 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from reports.errors import InputError
+from reports.layers import single_layers
 from reports.text.number import count
 
 FOLDER = "tokens_{}"
@@ -33,6 +34,7 @@ OPTIONAL = (
     "predictive",
     "pooled",
     "effective",
+    "ablation",
     "sphere",
     "contributions",
 )
@@ -77,6 +79,7 @@ class Run:
     predictive: xr.Dataset | None = None
     pooled: xr.Dataset | None = None
     effective: xr.Dataset | None = None
+    ablation: xr.Dataset | None = None
     sphere: xr.Dataset | None = None
     """Derived to be shown, as the next."""
     contributions: xr.Dataset | None = None
@@ -106,11 +109,19 @@ class Run:
             expected = {
                 "predictive": "predicted curves. Confront it again with --predict.",
                 "effective": "effective set sizes. Measure them with `geostat effective`.",
+                "effective_layers": "effective set sizes of single layers. Measure them with"
+                " `geostat effective --each layer`.",
+                "ablation": "losses under cuts of heads. Measure them with `geostat ablate`.",
             }.get(name, "what a confrontation makes. Confront it again.")
             raise InputError(
                 f"the run holds no /{'heads' if name == 'regimes' else name}; expected {expected}"
             )
         return data
+
+    @property
+    def effective_layers(self) -> xr.Dataset | None:
+        """N* of single layers, (layer, mode, tau)."""
+        return None if self.effective is None else single_layers(self.effective)
 
     @property
     def documents(self) -> int:

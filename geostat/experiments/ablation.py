@@ -18,7 +18,7 @@ import xarray as xr
 
 from geostat.datasets.variable import Value, join, variables, words_along
 from geostat.experiments.ablation_records import BUDGETS, CELLS, FACTS, GAIN, HEADS, REGIME
-from geostat.experiments.ablation_words import answers
+from geostat.experiments.ablation_words import answers, primary
 from geostat.experiments.budgets import WAYS
 from geostat.experiments.effective_size import PLAIN, Cell
 from geostat.experiments.head_facts import PREDICTORS, Facts
@@ -99,6 +99,7 @@ def ablation_dataset(
         mode=words_along("mode", modes, "what becomes of tokens that are not kept")
     )
     data.attrs["answers"] = list(answers(data).values())
+    data.attrs["primary"] = primary(data)
     return data
 
 

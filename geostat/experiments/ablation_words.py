@@ -12,7 +12,7 @@ from reports.text.number import rounded
 
 WORDS: Final = {
     "more": "Geometry tells something of what the model loses that weights alone do not",
-    "none": "Geometry tells nothing of what the model loses beyond what weights tell",
+    "none": "Geometry does not help to tell what the model loses beyond what weights tell",
     "open": "Whether geometry tells more of what the model loses than weights do is not settled",
 }
 
@@ -40,12 +40,12 @@ def answers(data: xr.Dataset) -> dict[str, str]:
             continue
         key = "more" if low > 0 else "none" if high < 0 else "open"
         size = primary(data).removeprefix("rise at ")
-        limits = (
-            f"; 95%: {_number(low)} to {_number(high)}" if np.isfinite([low, high]).all() else ""
-        )
+        limits = ""
+        if np.isfinite([low, high]).all():
+            limits = f" (95%: {_number(low)} to {_number(high)})"
         out[mode] = (
-            f"{WORDS[key]} ({mode}, {size}): of the loss's ranks over heads, layers left out, kept"
-            f" mass and entropy tell R² = {_number(weights)}, and geometry adds {_number(gain)}"
+            f"{WORDS[key]} ({mode}, {size}): of the ranks of the loss over heads, layers left out,"
+            f" kept mass and entropy tell R² = {_number(weights)}; geometry adds {_number(gain)}"
             f"{limits}."
         )
     return out

@@ -122,6 +122,8 @@ contributions = _on_axes("contributions")
 regime_depth = _on_axes("regime_depth")
 regime_curves = _on_axes("regime_curves")
 effective = _on_axes("effective")
+effective_layers = _on_axes("effective_layers")
+ablation = _on_axes("ablation")
 predictive = _on_axes("predictive")
 ladder = _on_axes("ladder")
 

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reports.figures.ablation import figure_ablation, figure_effective_layers
 from reports.figures.assumptions import figure_norms, figure_similarity, figure_weights
 from reports.figures.captions import (
+    ablation,
     assumptions,
     contributions,
     effective,
@@ -222,6 +224,26 @@ FIGURES: Final = (
         figure_effective,
         effective.effective,
         "effective",
+    ),
+    Plan(
+        "effective_layers",
+        "Which layers need many tokens?",
+        "",
+        (1, 2),
+        3.6,
+        figure_effective_layers,
+        ablation.effective_layers,
+        "effective_layers",
+    ),
+    Plan(
+        "ablation",
+        "Does geometry tell which heads the model needs?",
+        "",
+        (1, 2),
+        5.2,
+        figure_ablation,
+        ablation.ablation,
+        "ablation",
     ),
     Plan(
         "predictive",

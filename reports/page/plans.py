@@ -100,8 +100,11 @@ PLANS: Final = (
         key="effective",
         short="Tokens needed",
         question="What is it good for: how many tokens does a query need?",
-        figures=("effective",),
-        tables=("effective", "effective_curves", "effective_sets"),
+        figures=("effective", "effective_layers", "ablation"),
+        tables=(
+            *("effective", "effective_curves", "effective_sets"),
+            *("head_told", "head_function", "budgets", "regime_cuts"),
+        ),
     ),
     Plan(
         key="directions",

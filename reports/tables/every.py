@@ -17,6 +17,7 @@ import xarray as xr
 from reports.errors import refuse_unknown
 from reports.files import replaced
 from reports.run import Run, parts
+from reports.tables.ablation import ablation_tables
 from reports.tables.bounds import coverage, ingredient_tables
 from reports.tables.cells import header, mixed, whole
 from reports.tables.effective import effective_tables
@@ -60,6 +61,7 @@ def tables(tree: xr.DataTree) -> dict[str, Table]:
         *predictive_tables(run),
         *experiment_tables(run),
         *effective_tables(run),
+        *ablation_tables(run),
         *kinds_tables(run),
     ]
     made = [

@@ -1,0 +1,57 @@
+"""What stands under the figures of cuts of heads and of single layers. Imports nothing that
+draws.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reports.figures.captions.caption import Caption, Numbers
+from reports.run import Run
+from reports.text.number import count
+
+
+def ablation(run: Run) -> Caption:
+    """Caption of rank correlations over heads, and of budgets."""
+    data = run.needed("ablation")
+    modes = [str(mode) for mode in data["mode"].values]
+    mode = "renormalisation" if "renormalisation" in modes else modes[0]
+    size = str(data.attrs["primary"]).rpartition("= ")[2]
+    documents = count(data.sizes["document"], "document")
+    text = (
+        f"Left: each head alone keeps N = {size} tokens a query ({mode}), the others stay as they"
+        " are. Rank correlation over heads of what is known of a head with the relative rise of the"
+        " loss, by itself and given the share of the weights that is kept and their entropy; bars:"
+        f" 95% over {documents}, for these heads. Right: all heads at once keep so many tokens in"
+        " the mean, shared out in six ways, each document’s from the others’ numbers; bars: 95%"
+        f" over {documents}. Look for: filled marks away from 0, and whether geometry’s lines lie"
+        " below that of kept mass."
+    )
+    return Caption(text, " ".join(data.attrs.get("answers", [])), Numbers().all)
+
+
+def effective_layers(run: Run) -> Caption:
+    """Caption of N* of single layers."""
+    data = run.needed("effective_layers")
+    text = (
+        "One layer’s queries keep N tokens, chosen by weight, the other layers stay as they are."
+        " Marks: N*, from which on the loss rises by at most τ at every N that was tried; bars: 95%"
+        f" over {count(data.sizes['document'], 'document')}. Look for: layers that need more."
+    )
+    say = Numbers()
+    return Caption(text, _most(run, say), say.all)
+
+
+def _most(run: Run, say: Numbers) -> str:
+    """Name the layer that needs most, at the smallest τ."""
+    data = run.needed("effective_layers")
+    star = data["n_star"].isel(tau=0, mode=0)
+    if not np.isfinite(star.values).any():
+        return ""
+    most = int(np.nanargmax(star.values))
+    tokens = say.counted("largest N* of a layer", int(star[most]), "token")
+    tau = say.percent("tau", float(data["tau"][0]), 1)
+    return (
+        f"By {data['mode'].values[0]} at {tau}, layer {int(data['layer'][most])} needs most:"
+        f" {tokens}."
+    )

@@ -1,0 +1,31 @@
+"""N* of single layers, taken out of /effective. Imports numpy and xarray."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+import xarray as xr
+
+STARS: Final = ["n_star", "n_star_lower", "n_star_upper"]
+
+
+def single_layers(data: xr.Dataset) -> xr.Dataset | None:
+    """Return N* by weight where one layer alone is cut, with its limits, (layer, mode, tau); None
+    where fewer than two layers were settled.
+    """
+    if "n_star" not in data or "attention" not in data["rule"].values:
+        return None
+    documents = np.arange(data.sizes["document"])
+    scopes = [str(scope) for scope in data["scope"].values]
+    alone = [scope for scope in scopes if re.fullmatch(r"layer \d+", scope)]
+    alone.sort(key=lambda scope: int(scope.split()[1]))
+    data = data.sel(scope=alone, rule="attention")[STARS]
+    known = data["n_star"].notnull().any(("mode", "tau"))
+    data = data.isel(scope=np.flatnonzero(known.values))
+    if data.sizes["scope"] < 2:
+        return None
+    layers = [int(str(scope).split()[1]) for scope in data["scope"].values]
+    data = data.drop_vars("scope").rename(scope="layer").assign_coords(layer=layers)
+    return data.assign_coords(document=documents)

@@ -1,0 +1,212 @@
+"""Figures, captions, tables and topic of cuts of heads and of single layers: they show the
+dataset's numbers, and a run may lack it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+from support.figures import assert_labels_stand_apart
+from support.latex import compiled, complaints, needs_latex
+from support.reports_tree import POSITIONS, run_tree
+
+from geostat.experiments.ablation import ablation_dataset, head_cell
+from geostat.experiments.budgets import WAYS
+from geostat.experiments.effective_dataset import effective_dataset
+from geostat.experiments.effective_size import PLAIN, Cell, next_size
+from geostat.experiments.head_facts import CURVES, Facts
+from geostat.experiments.head_regime_rules import REGIMES
+from reports.errors import InputError
+from reports.figures.ablation import GIVEN, KNOWN, figure_ablation, figure_effective_layers
+from reports.figures.captions.ablation import ablation as caption
+from reports.figures.captions.ablation import effective_layers as caption_of_layers
+from reports.figures.every import FIGURES
+from reports.page.page import write_page
+from reports.run import Run
+from reports.tables.ablation import ablation_tables
+from reports.tables.effective import effective_tables
+from reports.tables.paper.document import document
+
+LAYERS, HEADS, SIZES, BUDGETS, DRAWS = 12, 4, (1, 8), (8, 16), 4
+PLANS = {plan.name: plan for plan in FIGURES if plan.name in ("ablation", "effective_layers")}
+
+
+def measured(
+    documents: int = 3, parts: str = "heads budgets regimes", modes: tuple[str, ...] = ("deletion",)
+) -> xr.Dataset:
+    """Losses that rest on what is kept of the weights and nothing else."""
+    chance = np.random.default_rng(2)
+    shape = (documents, LAYERS, HEADS)
+    mass = np.sort(chance.uniform(size=(*shape, POSITIONS)), axis=-1)
+    facts = Facts(
+        sizes=sorted({*SIZES, *BUDGETS}),
+        curves={name: chance.uniform(size=(*shape, 3)) for name in CURVES},
+        kept_mass=mass,
+        entropy=chance.uniform(size=shape),
+        lam=chance.uniform(size=shape[1:]),
+        rho0=chance.uniform(size=shape[1:]),
+        sharp_f=chance.uniform(size=(*shape[1:], 3)),
+        label=chance.integers(0, len(REGIMES), shape[1:]).astype(float),
+    )
+    plain = 2 + chance.uniform(size=documents)
+    losses = {PLAIN: plain}
+
+    def add(cell: Cell, rise: np.ndarray) -> None:
+        losses[cell] = plain * (1 + rise)
+
+    for mode in modes:
+        if "heads" in parts:
+            for n in SIZES:
+                for layer, head in np.ndindex(LAYERS, HEADS):
+                    rise = 0.01 * mass[:, layer, head, n - 1] + 0.004 * chance.uniform()
+                    add(head_cell(layer, head, mode, n), rise)
+        if "budgets" in parts:
+            for budget in BUDGETS:
+                for place, way in enumerate(WAYS):
+                    name = "budget 1,8" if way == "greedy" else "budget"
+                    each = 0.001 * (place - 1) * (1 + np.arange(documents))
+                    add(Cell(name, way, mode, budget), 1 / budget + each)
+    if "regimes" in parts:
+        for regime in REGIMES[1:]:
+            for mode, n in [*((mode, 8) for mode in modes), ("deletion", 0)]:
+                for draw in range(-1, DRAWS):
+                    name = f"{regime}, draw {draw}" if draw >= 0 else regime
+                    rise = chance.uniform(size=documents)
+                    add(Cell(name, "attention", mode, n), rise)
+    told = {"target": "all", "targets": 9, "tokens": POSITIONS, "draws": DRAWS}
+    told |= {"regime_tokens": 8, "greedy_sizes": "1,8"}
+    return ablation_dataset(losses, facts, sizes=SIZES, budgets=BUDGETS, tau=0.001, told=told)
+
+
+def of_layers(modes: tuple[str, ...] = ("deletion", "renormalisation")) -> xr.Dataset:
+    """N* of single layers, of which deeper ones need less."""
+    plain, taus, losses = np.array([2.0, 1.0, 3.0]), [0.01, 0.05], {}
+    for layer in range(LAYERS):
+        for mode in modes:
+            rise = 4 / (1 + layer) * np.array([0.6, 1.0, 1.7])
+            curve: dict[int, np.ndarray] = {}
+            while (size := next_size(plain, curve, taus, POSITIONS)) is not None:
+                curve[size] = plain * (1 + rise * (1 / size - 1 / POSITIONS))
+            losses |= {Cell(f"layer {layer}", "attention", mode, n): v for n, v in curve.items()}
+    told = {"target": "all", "targets": 9}
+    return effective_dataset(plain, losses, {}, taus=taus, tokens=POSITIONS, told=told)
+
+
+def with_group(**groups: xr.Dataset) -> xr.DataTree:
+    tree = run_tree().copy()
+    for name, data in groups.items():
+        tree[name] = xr.DataTree(data)
+    return tree
+
+
+RUN = Run.of(with_group(ablation=measured(), effective=of_layers()))
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        {"ablation": measured()},
+        {"ablation": measured(1, modes=("deletion", "renormalisation"))},
+        {"ablation": measured(parts="budgets")},
+        {"ablation": measured(parts="heads")},
+        {"effective": of_layers()},
+        {"effective": of_layers(("deletion",))},
+    ],
+    ids=["all", "one document", "budgets alone", "heads alone", "layers", "layers, one mode"],
+)
+def test_labels_stand_apart(groups: dict[str, xr.Dataset]) -> None:
+    run = Run.of(with_group(**groups))
+    plan = PLANS["ablation" if "ablation" in groups else "effective_layers"]
+    for width, look in ((None, "paper"), (3.25, "paper"), (None, "slides")):
+        assert_labels_stand_apart(plan, run, width, look)
+
+
+def test_what_is_drawn_are_the_dataset_s_numbers() -> None:
+    data = RUN.ablation
+    axes = Figure().subplots(1, 2)
+    figure_ablation(axes, RUN)
+    assert [tick.get_text() for tick in axes[0].get_yticklabels()] == list(KNOWN.values())
+    here = data.sel(mode="deletion", outcome="rise at N = 8")
+    for given, container in zip(GIVEN, axes[0].containers, strict=True):
+        at = here.sel(given=given)
+        np.testing.assert_array_equal(container.lines[0].get_xdata(), at["rank_correlation"])
+        bars = [segment[:, 0] for segment in container.lines[2][0].get_segments()]
+        known = np.isfinite(at["rank_correlation"].values)
+        limits = np.stack(
+            [at[f"rank_correlation_{side}"].values for side in ("lower", "upper")], axis=1
+        )
+        np.testing.assert_allclose([bars[at] for at in np.flatnonzero(known)], limits[known])
+    for way, container in zip(WAYS, axes[1].containers, strict=True):
+        at = data["budget_rise"].sel(mode="deletion", way=way)
+        np.testing.assert_allclose(container.lines[0].get_ydata(), at)
+    axes = Figure().subplots(1, 2)
+    figure_effective_layers(axes, RUN)
+    star = RUN.effective["n_star"].sel(rule="attention", mode="deletion", tau=0.01)
+    drawn = axes[0].containers[0].lines[0]
+    np.testing.assert_array_equal(drawn.get_xdata(), np.arange(LAYERS))
+    np.testing.assert_array_equal(drawn.get_ydata(), star)
+
+
+def test_the_answer_is_of_the_interval() -> None:
+    data = RUN.ablation
+    adds = data.sel(mode="deletion", outcome="rise at N = 8", told_by="geometry adds")
+    (said,) = data.attrs["answers"]
+    key = "does not help" if float(adds["told_upper"]) < 0 else "not settled"
+    assert float(adds["told_lower"]) < 0  # the loss rests on mass alone
+    assert key in said
+    assert caption(RUN).finding == said
+    assert f"geometry adds {float(adds['told']):.2f} (95%: " in said
+    assert caption_of_layers(RUN).finding.startswith("By deletion at 1.0%, layer 0 needs most: ")
+
+
+def test_the_tables_hold_every_number() -> None:
+    data = RUN.ablation
+    function, told, budgets, regimes = (table.frame() for table in ablation_tables(RUN))
+    assert len(function) == data.sizes["known"]
+    assert len(told) == len(SIZES)  # all heads have one N*
+    assert len(budgets) == len(BUDGETS) * len(WAYS)
+    assert len(regimes) == 3 * 2
+    mass = budgets[budgets.iloc[:, 2] == "equal kept mass"]
+    assert set(mass.iloc[:, 4]) == {"n/a"} or set(mass.iloc[:, 4]) == {"—"}
+    row = budgets.iloc[0].tolist()
+    assert row[:3] == ["deletion", "8", "all heads alike"]
+    less = data["budget_less_mass"].sel(mode="deletion", budget=8, way="uniform")
+    assert float(row[4].split(" ± ")[0].replace("−", "-")) == pytest.approx(float(less), abs=1e-3)
+    first = regimes.iloc[0].tolist()
+    assert first[:3] == ["Retriever", str(int(data["regime_heads"][0])), "keep 8, deletion"]
+    assert [table.name for table in ablation_tables(Run.of(run_tree()))] == []
+    parts = Run.of(with_group(ablation=measured(parts="budgets")))
+    assert [table.name for table in ablation_tables(parts)] == ["budgets"]
+
+
+@needs_latex
+def test_the_tables_compile_without_a_complaint(tmp_path: Path) -> None:
+    made = [*ablation_tables(RUN), *effective_tables(RUN)]
+    assert complaints(compiled(tmp_path, document(made))) == []
+
+
+def test_the_page_shows_them(tmp_path: Path) -> None:
+    tree = with_group(ablation=measured(), effective=of_layers())
+    page = write_page(tree, tmp_path).read_text(encoding="utf-8")
+    for name in ("head_told", "head_function", "budgets", "regime_cuts"):
+        assert f'id="table-{name}"' in page
+    assert measured().attrs["answers"][0] in page
+    for name in PLANS:
+        assert (tmp_path / f"figures/{name}.pdf").exists()
+    alone = write_page(with_group(ablation=measured()), tmp_path / "alone")
+    assert "What is it good for" in alone.read_text(encoding="utf-8")
+
+
+def test_a_run_without_them_says_how_they_are_measured() -> None:
+    for draw, command in (
+        (figure_ablation, "geostat ablate"),
+        (figure_effective_layers, "geostat effective --each layer"),
+    ):
+        with pytest.raises(InputError, match=f"Measure them with `{command}`"):
+            draw(Figure().subplots(1, 2), Run.of(run_tree()))
+    one = of_layers().isel(scope=[3])
+    assert Run.of(with_group(effective=one)).effective_layers is None
