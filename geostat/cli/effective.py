@@ -31,6 +31,14 @@ EFFECTIVE: Final[Options] = {
         ),
         None,
     ),
+    "regime": (
+        option(
+            list[str] | None,
+            "Or the heads of a regime: retriever, mixer or reset; repeatable.",
+            "--regime",
+        ),
+        None,
+    ),
     "each": (
         option(str, "together, or each layer or head by itself, the rest as they are."),
         "together",
@@ -49,6 +57,7 @@ def effective_command(
     target: str,
     layers: str,
     head: list[str] | None,
+    regime: list[str] | None,
     each: Any,
     **given: Any,
 ) -> None:
@@ -67,6 +76,7 @@ def effective_command(
         target=target,
         layers=layers,
         heads=tuple(head or ()),
+        regimes=tuple(regime or ()),
         each=each,
     )
     settings = of_options({**given, "head": None, "cluster": None})

@@ -24,14 +24,12 @@ from geostat.experiments.budgets import WAYS, sizes_of_documents
 from geostat.experiments.effective_size import PLAIN, Cell
 from geostat.experiments.head_facts import Facts
 from geostat.experiments.head_regime_rules import REGIMES
-from geostat.runs import pipeline
 from geostat.runs.ablation.asked import Asked
 from geostat.runs.ablation.known_of_heads import known_of_heads
 from geostat.runs.console import QUIET, Console
 from geostat.runs.effective.evaluations import FloatArray
 from geostat.runs.effective.losses import Cuts, Losses
-from geostat.runs.effective.session import Wanted, session
-from geostat.runs.groups import ASSUMPTIONS
+from geostat.runs.effective.session import Wanted, confronted, session
 from geostat.runs.settings import Settings
 
 GROUP: Final = "ablation"
@@ -65,7 +63,7 @@ def ablate(
         target=asked.targeted,
         read=cells_of,
         refuse=lambda layers, heads: None,
-        prepare=_confronted,
+        prepare=confronted,
     )
     how = {"fresh": fresh, "null": null}
     with session(settings, wanted, out, model, documents, console=console, **how) as (
@@ -78,14 +76,6 @@ def ablate(
                 measure(losses, facts, asked)
         store.put({GROUP: _dataset(store, losses, facts, asked, settings.length)})
     return store
-
-
-def _confronted(store: Store, console: Console) -> None:
-    """Fit and confront a run where that was not done."""
-    if set(ASSUMPTIONS) - set(store.results):
-        pipeline.fit(store, console=console)
-    if not {"heads", "envelope"} <= set(store.results):
-        pipeline.confront(store, swap=False, console=console)
 
 
 def _facts(store: Store, losses: Losses, asked: Asked) -> Facts:

@@ -31,6 +31,7 @@ def effective(
     target: str = "all",
     layers: str = "all",
     heads: Sequence[str] = (),
+    regimes: Sequence[str] = (),
     each: str = "together",
     fresh: bool = False,
     null: bool = True,
@@ -54,7 +55,7 @@ def effective(
         tau: shares by which the loss may rise.
         target: which tokens are predicted: all, or last:K.
         layers: which layers are intervened on: all, or such as 0,3,5-8. heads: or which heads, as
-            L5H3.
+            L5H3. regimes: or the heads of which, as retriever; the run is confronted for it.
         each: together, or each layer or head by itself, the rest as they are.
 
     Raises:
@@ -72,6 +73,8 @@ def effective(
 
     words = {"mode": mode, "target": target, "layers": layers, "each": each}
     shares = ",".join(map(str, tau))
-    wanted = Asked(rules=tuple(rules), heads=tuple(heads), tau=shares, **words)
+    wanted = Asked(
+        rules=tuple(rules), heads=tuple(heads), regimes=tuple(regimes), tau=shares, **words
+    )
     how = asked(model, documents, count=count, length=length, usual=DOCUMENTS, **settings)
     return measured(how[0], wanted, Path(out), *how[1:], fresh=fresh, null=null).tree()

@@ -8,11 +8,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+from numpy.typing import NDArray
 
 from empirical.intervention.cut import MODES, Mode
 from empirical.intervention.rules import RANKINGS, SETS
 from geostat.errors import InputError, refuse_unknown
+from geostat.experiments.head_regime_rules import REGIMES
 from geostat.runs.effective.target import Target
 from geostat.runs.settings import named_heads
 
@@ -44,6 +47,7 @@ class Asked:
     target: str = "all"
     layers: str = "all"
     heads: tuple[str, ...] = ()
+    regimes: tuple[str, ...] = ()
     each: str = "together"
 
     def __post_init__(self) -> None:
@@ -51,10 +55,17 @@ class Asked:
             refuse_unknown(rule, RULES, f"--rule {rule}:", verb="Name")
         refuse_unknown(self.mode, (*MODES, "both"), f"--mode {self.mode}:", verb="Use")
         refuse_unknown(self.each, EACH, f"--each {self.each}:", verb="Use")
+        for regime in self.regimes:
+            refuse_unknown(regime, REGIMES[1:], f"--regime {regime}:", verb="Name")
         if self.heads and self.layers != "all":
             raise InputError(
                 "--layers and --head were both given, expected one: a head names its layer. Drop"
                 " --layers."
+            )
+        if self.regimes and (self.heads or self.layers != "all" or self.each == "layer"):
+            raise InputError(
+                "--regime was given beside --head, --layers or --each layer, expected it alone: it"
+                " names heads of all layers. Drop the others."
             )
         _ = self.taus, self.targeted
 
@@ -90,6 +101,24 @@ class Asked:
                 f" for its work grows as the third power. Use --length {GREEDY_TOKENS} or less."
             )
 
+    def of_regimes(self, label: NDArray[Any]) -> list[Scope]:
+        """Return what is intervened on where regimes were named: all heads of each, or those one
+        by one. label: code of each head's regime, (layer, head).
+        """
+        out = []
+        for regime in self.regimes:
+            found: dict[int, list[int]] = {}
+            for layer, head in zip(*(label == REGIMES.index(regime)).nonzero(), strict=True):
+                found.setdefault(int(layer), []).append(int(head))
+            if not found:
+                raise InputError(
+                    f"--regime {regime}: no head of this run is one, by sizes. Name another."
+                )
+            together = [Scope(f"{regime} heads", found)]
+            out += self._by_themselves(found, label.shape[1]) if self.each == "head" else together
+        self._refuse_greedy(out, label.shape[1])
+        return out
+
     def scopes(self, layers: int, heads: int) -> list[Scope]:
         """Return what is intervened on, one after the other, in a model of so many layers and
         heads.
@@ -98,21 +127,29 @@ class Asked:
         if self.each == "layer":
             out = [Scope(_layer(layer, own), {layer: own}) for layer, own in chosen.items()]
         elif self.each == "head":
-            out = [
-                Scope(f"L{layer}H{head}", {layer: [head]})
-                for layer, own in chosen.items()
-                for head in (range(heads) if own is None else own)
-            ]
+            out = self._by_themselves(chosen, heads)
         else:
             out = [Scope(_together(chosen, layers), chosen)]
-        for scope in out:
+        if not self.regimes:
+            self._refuse_greedy(out, heads)
+        return out
+
+    def _by_themselves(self, chosen: Mapping[int, Sequence[int] | None], heads: int) -> list[Scope]:
+        return [
+            Scope(f"L{layer}H{head}", {layer: [head]})
+            for layer, own in chosen.items()
+            for head in (range(heads) if own is None else own)
+        ]
+
+    def _refuse_greedy(self, scopes: Sequence[Scope], heads: int) -> None:
+        """Refuse the oracle for too many heads at once."""
+        for scope in scopes:
             count = sum(heads if own is None else len(own) for own in scope.heads.values())
             if "greedy" in self.rules and count > GREEDY_HEADS:
                 raise InputError(
                     f"--rule greedy: would choose for {count} heads, expected at most"
                     f" {GREEDY_HEADS}. Name some with --head."
                 )
-        return out
 
     def _chosen(self, layers: int, heads: int) -> dict[int, list[int] | None]:
         """Return the layers that are intervened on, and their heads."""

@@ -22,7 +22,7 @@ from geostat.runs.console import QUIET, Console
 from geostat.runs.effective.asked import DRAWS, Asked, Scope
 from geostat.runs.effective.evaluations import Evaluations, FloatArray
 from geostat.runs.effective.losses import Losses, Order
-from geostat.runs.effective.session import Wanted, session
+from geostat.runs.effective.session import Wanted, confronted, session
 from geostat.runs.groups import measured
 from geostat.runs.settings import Settings
 
@@ -59,6 +59,7 @@ def effective(
         target=asked.targeted,
         read=_read,
         refuse=asked.scopes,
+        prepare=confronted if asked.regimes else None,
     )
     how = {"fresh": fresh, "null": null}
     with session(settings, wanted, out, model, documents, console=console, **how) as (
@@ -66,7 +67,11 @@ def effective(
         losses,
     ):
         capture = store.read("capture")
-        for scope in asked.scopes(capture.sizes["layer"], capture.sizes["head"]):
+        scopes = asked.scopes(capture.sizes["layer"], capture.sizes["head"])
+        if asked.regimes:
+            label = store.read("heads")["label"].sel(criterion="size").values
+            scopes = asked.of_regimes(label)
+        for scope in scopes:
             _search(losses, scope, asked, settings)
         store.put({GROUP: _dataset(store, losses.known, asked, settings.length)})
     return store

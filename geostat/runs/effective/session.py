@@ -20,11 +20,13 @@ from empirical.store.manifest import beside
 from empirical.store.store import Store
 from geostat.errors import InputError
 from geostat.experiments.effective_size import PLAIN, Cell
+from geostat.runs import pipeline
 from geostat.runs.console import QUIET, Console
 from geostat.runs.effective.evaluations import Evaluations, FloatArray
 from geostat.runs.effective.losses import Losses
 from geostat.runs.effective.target import Target
 from geostat.runs.files import timed
+from geostat.runs.groups import ASSUMPTIONS
 from geostat.runs.measurement import find_model, measure
 from geostat.runs.settings import Settings, refuse_text_as_model
 
@@ -46,6 +48,14 @@ class Wanted:
     """Refuses what a model of so many layers and heads does not have."""
     prepare: Callable[[Store, Console], object] | None = None
     """What the run needs first."""
+
+
+def confronted(store: Store, console: Console) -> None:
+    """Fit and confront a run where that was not done."""
+    if set(ASSUMPTIONS) - set(store.results):
+        pipeline.fit(store, console=console)
+    if not {"heads", "envelope"} <= set(store.results):
+        pipeline.confront(store, swap=False, console=console)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from empirical.intervention.loss import next_token_losses
 from empirical.intervention.rules import RANKINGS, SETS, random, recent
 from empirical.store.store import Store
 from geostat.experiments.effective_size import Cell
+from geostat.experiments.head_regime_rules import REGIMES
 from geostat.runs.console import QUIET
 from geostat.runs.effective import effective as module
 from geostat.runs.effective.asked import DRAWS, Scope
@@ -331,6 +332,33 @@ def test_layers_below_a_cut_are_run_once(
     assert [calls.count(layer) for layer in range(4)] == [runs, runs, runs, 2 * 6]
 
 
+def test_the_heads_of_a_regime(tmp_path: Path) -> None:
+    model, ids = tiny("llama"), tokens(4, 80).numpy()
+    asked: dict[str, Any] = {"documents": list(ids), "length": 80, "tau": [0.3], "null": False}
+    asked |= {"mode": "deletion", "out": tmp_path}
+    run = gs.effective(model, **asked, regimes=["reset"])
+    label = run["heads"].to_dataset()["label"].sel(criterion="size").values
+    chosen = label == REGIMES.index("reset")
+    assert 0 < chosen.sum() < chosen.size
+    cuts = [
+        Cut(rule=RANKINGS["attention"], mode="deletion", n=2, heads=np.flatnonzero(row).tolist())
+        for row in chosen
+    ]
+    expected = []
+    for row in torch.as_tensor(ids, dtype=torch.long):
+        hidden = intervened(model, row[None], lambda layer: cuts[layer])
+        expected.append(float(next_token_losses(model, hidden, row[None], None).double().mean()))
+    data = run["effective"].to_dataset()
+    assert data["scope"].values.tolist() == ["reset heads"]
+    assert data["loss"].sel(n=2).values.ravel() == pytest.approx(expected, rel=1e-5)
+    alone = gs.effective(model, **asked, regimes=["reset"], each="head")["effective"]
+    names = [f"L{layer}H{head}" for layer, head in zip(*chosen.nonzero(), strict=True)]
+    assert alone["scope"].values.tolist() == ["reset heads", *names]
+    absent = next(code for code in (1, 2, 3) if not (label == code).any())
+    with pytest.raises(gs.InputError, match="no head of this run is one"):
+        gs.effective(model, **asked, regimes=[REGIMES[absent]])
+
+
 class Wrapped(torch.nn.Module):
     """A module that holds a model, as peft's do."""
 
@@ -383,6 +411,8 @@ def test_a_model_in_memory_and_one_inside_a_module(tmp_path: Path) -> None:
         (["--head", "L0H4"], "--head L0H4: the model has layers 0 to 3 and heads 0 to 3"),
         (["--head", "H4"], "expected a layer and a head, such as L5H3"),
         (["--head", "L0H1", "--layers", "2"], "--layers and --head were both given"),
+        (["--regime", "sink"], "--regime sink: "),
+        (["--regime", "mixer", "--layers", "2"], "--regime was given beside --head, --layers"),
         (["--rule", "greedy", "--length", 300], "a window has 300 tokens, expected at most 256"),
         (["--rule", "greedy"], "would choose for 16 heads, expected at most 12"),
         (["--documents", 6], "5 documents"),
