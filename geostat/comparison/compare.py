@@ -21,6 +21,7 @@ from geostat.comparison.curves import beside, results, spreads
 from geostat.comparison.differences import differences
 from geostat.comparison.quantities import Quantity, Scalar, quantities, scalars
 from geostat.comparison.reading import Source, groups_of, name_of, opened, reduced
+from geostat.comparison.token_needs import token_need_scalars, token_needs
 from geostat.datasets.variable import Value, Variable, variables
 from geostat.paper import REPORTED
 from geostat.runs.console import QUIET, Console
@@ -73,13 +74,15 @@ def compare(
     for source, run in zip(sources, opened(sources), strict=True):
         console.stage(f"read {name_of(source)}")
         groups, attrs = groups_of(run)
-        by_run.append(
-            scalars(
-                groups,
-                coverage_errors=not quick,
-                progress=partial(console.fraction, "bounds by document"),
-            )
+        found = scalars(
+            groups,
+            coverage_errors=not quick,
+            progress=partial(console.fraction, "bounds by document"),
         )
+        if "effective" in groups:
+            heads = groups["capture"].sizes["layer"] * groups["capture"].sizes["head"]
+            found |= token_need_scalars(groups["effective"], heads)
+        by_run.append(found)
         held.append(reduced(groups, attrs, run.path if isinstance(run, Store) else None))
     return _side_by_side(held, by_run)
 
@@ -88,6 +91,7 @@ def _side_by_side(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]]) 
     """The dataset of runs that have been reduced to numbers, with what is said of them."""
     names = names_of([one.model for one in held], [one.path for one in held])
     asked = quantities(list(dict.fromkeys(pair for one in held for pair in one.pairs)))
+    asked += [one for one in token_needs() if any(one.key in found for found in by_run)]
     parts = [
         _estimates(held, by_run, asked),
         differences(held, by_run, asked),
@@ -107,7 +111,7 @@ def _side_by_side(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]]) 
         "long_name": "runs side by side",
         "letters": list(LETTERS[: len(held)]),
         "notes": notes(held),
-        "reported": json.dumps(REPORTED, ensure_ascii=False),
+        "reported": json.dumps(_reported(asked), ensure_ascii=False),
         "claims": json.dumps(list(claims.values()), ensure_ascii=False),
         "provenance": json.dumps(provenance, default=str),
         "significance": SIGNIFICANCE,
@@ -115,6 +119,12 @@ def _side_by_side(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]]) 
     }
     data.attrs["sentences"] = sentences(data)
     return data
+
+
+def _reported(asked: Sequence[Quantity]) -> list[dict[str, Any]]:
+    """What the authors report; of effective sizes only where runs hold some."""
+    needs = {one.key for one in token_needs()} - {one.key for one in asked}
+    return [row for row in REPORTED if not needs & set(row["beside"])]
 
 
 def as_json(data: xr.Dataset) -> dict[str, Any]:

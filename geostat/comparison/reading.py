@@ -35,6 +35,7 @@ NEEDED: Final = (
     "verdicts",
     "summary",
 )
+MAY_HOLD: Final = ("queries", "effective")
 MOST_RUNS: Final = len(LETTERS)
 """How many runs can stand side by side: one a letter."""
 
@@ -98,17 +99,18 @@ def groups_of(run: Store | xr.DataTree) -> tuple[dict[str, xr.Dataset], dict[str
         attrs, measured = run.attributes, run.attributes["manifest"]["captured"]
         groups = {
             name: run.read(name)
-            for name in (*NEEDED, "queries")
-            if name in measured or name in NEEDED
+            for name in (*NEEDED, *MAY_HOLD)
+            if name in measured or name in run.results or name in NEEDED
         }
     else:
         attrs, measured = {str(name): value for name, value in run.attrs.items()}, run.children
         groups = {
             name: run[name].to_dataset()
-            for name in (*NEEDED, "queries")
+            for name in (*NEEDED, *MAY_HOLD)
             if name in NEEDED or name in measured
         }
     refuse_older(name_of(run), groups)
+    effective = groups.pop("effective", None)
     widest = parts(tree_of(groups, attrs))[0]
     groups = {name: widest[name].to_dataset() for name in groups}
     attrs = {str(name): value for name, value in widest.attrs.items()}
@@ -116,6 +118,8 @@ def groups_of(run: Store | xr.DataTree) -> tuple[dict[str, xr.Dataset], dict[str
         name: groups[name].sel(gram=groups[name]["gram"] != MEASURED_GRAM)
         for name in ("envelope", "summary")
     }
+    if effective is not None:
+        groups["effective"] = effective
     return groups, attrs | {"null_measured": "null" in measured}
 
 

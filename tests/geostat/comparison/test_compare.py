@@ -23,7 +23,10 @@ from geostat.comparison.compare import compare
 from geostat.comparison.coverage import shares_inside
 from geostat.comparison.differences import difference
 from geostat.comparison.quantities import Scalar, quantities, scalars
+from geostat.comparison.token_needs import token_needs
 from geostat.errors import InputError
+from geostat.experiments.effective_dataset import effective_dataset
+from geostat.experiments.effective_size import Cell, next_size
 from geostat.experiments.sink import correlate_with_sink
 from geostat.fits.norms.fit import fit_norms
 from geostat.fits.similarity.fit import fit_similarity
@@ -365,7 +368,7 @@ def test_the_command_writes_the_page_and_tells_all_as_json(
     )
     assert found["estimates"]["A"]["recall_inside_sharp_offset"]["estimate_se"] is None
     assert found["differences"]["A − B"]["cv_token"]["minds"] == ["length"]
-    assert found["reported"] == REPORTED
+    assert found["reported"] == [row for row in REPORTED if row["models"] != "Gemma-7B"]
     assert "0.02 to 0.03" not in json.dumps(found["estimates"])
 
 
@@ -385,12 +388,12 @@ def test_the_same_comparison_from_python(
 
 def test_what_the_paper_reports_is_beside_quantities_that_exist():
     rows = {row["quantity"]: row for row in REPORTED}
-    keys = {quantity.key for quantity in quantities([("printed", "exponential")])} | {
-        "separability"
-    }
+    every = [*quantities([("printed", "exponential")]), *token_needs()]
+    keys = {quantity.key for quantity in every} | {"separability"}
     assert {key for row in rows.values() for key in row["beside"]} <= keys
     assert all(
-        row["source"].startswith("§") and row["kind"] and row["models"] for row in rows.values()
+        row["source"].startswith(("§", "arXiv")) and row["kind"] and row["models"]
+        for row in rows.values()
     )
     # arXiv 2602.01893, §3.1; Figure 3; §4.1; §4
     said = [rows[name]["says"] for name in rows]
@@ -414,3 +417,33 @@ def test_shares_without_errors_are_the_same_shares(finished: Finished):
         .read("summary")["recall_inside"]
         .sel(edition="sharp", gram="offset")
     )
+
+
+def test_effective_sizes_stand_side_by_side_with_what_the_authors_report(pair, tmp_path):
+    plain = np.array([2.0, 1.0, 3.0])
+    trees = []
+    for run, least in zip(pair, (4.0, 0.4), strict=True):
+        tree = gs.open(run)
+        documents = tree["capture"].sizes["document"]
+        losses, curve = {}, {}
+        rise = least * np.array([0.6, 1.0, 1.7])[:documents]
+        while (size := next_size(plain[:documents], curve, [0.05], 512)) is not None:
+            curve[size] = plain[:documents] * (1 + rise * (1 / size - 1 / 512))
+        losses = {Cell("all", "attention", "deletion", n): loss for n, loss in curve.items()}
+        told = {"target": "all", "targets": 511}
+        data = effective_dataset(plain[:documents], losses, {}, taus=[0.05], tokens=512, told=told)
+        tree["effective"] = xr.DataTree(data)
+        trees.append(tree)
+    found = gs.compare([trees[0], trees[1]], quick=True, out=tmp_path)
+    at = found.sel(quantity="n_star_deletion")
+    stars = [tree["effective"]["n_star"].item() for tree in trees]
+    assert at["estimate"].values.tolist() == stars
+    assert stars[0] > 5 * stars[1]
+    assert (at["estimate_se"] > 0).all()
+    assert float(at["difference"].squeeze()) == stars[0] - stars[1]
+    assert "n_star_renormalisation" not in found["quantity"].values
+    page = (tmp_path / "comparison.html").read_text(encoding="utf-8")
+    assert "226 tokens" in page
+    assert "Gemma-7B" in page
+    plain_page = gs.compare(list(pair), quick=True)
+    assert "n_star_deletion" not in plain_page["quantity"].values
