@@ -14,7 +14,11 @@ _OWN = {"cluster", "head", "documents", "length", "out", "model"}
 ABLATE: Final[Options] = {
     "model": MEASURING["model"],
     "part": (
-        option(str, "What is measured: heads, budgets, regimes, with commas between.", "--part"),
+        option(
+            str,
+            "What is measured: heads, budgets, regimes, context, with commas between.",
+            "--part",
+        ),
         "heads,budgets,regimes",
     ),
     "mode": (
@@ -28,6 +32,10 @@ ABLATE: Final[Options] = {
         "8,16,32",
     ),
     "draws": (option(int, "As many heads as a regime has are drawn so many times."), 20),
+    "contexts": (
+        option(str, "Of part context: so many last tokens of a window are all the context."),
+        "64,128,256",
+    ),
     "target": (option(str, "Which tokens are predicted: all, or last:K."), "all"),
     "documents": (MEASURING["documents"][0], DOCUMENTS),
     "length": (MEASURING["length"][0], LENGTH),
@@ -43,6 +51,7 @@ def ablate_command(
     tau: float,
     budgets: str,
     draws: int,
+    contexts: str,
     target: str,
     **given: object,
 ) -> None:
@@ -53,7 +62,14 @@ def ablate_command(
     from geostat.runs.settings import of_options
 
     asked = Asked(
-        parts=part, mode=mode, sizes=sizes, tau=tau, budgets=budgets, draws=draws, target=target
+        parts=part,
+        mode=mode,
+        sizes=sizes,
+        tau=tau,
+        budgets=budgets,
+        draws=draws,
+        contexts=contexts,
+        target=target,
     )
     settings = of_options({**given, "head": None, "cluster": None})
     out = given["out"]

@@ -20,6 +20,7 @@ from geostat.datasets.variable import Value, join, variables, words_along
 from geostat.experiments.ablation_records import BUDGETS, CELLS, FACTS, GAIN, HEADS, REGIME
 from geostat.experiments.ablation_words import answers, primary
 from geostat.experiments.budgets import WAYS
+from geostat.experiments.context import context_dataset
 from geostat.experiments.effective_size import PLAIN, Cell
 from geostat.experiments.head_facts import PREDICTORS, Facts
 from geostat.experiments.head_function import GIVEN, MODELS, Heads, associations, predictions
@@ -61,10 +62,10 @@ def ablation_dataset(
         facts: what is known of heads.
         sizes: N at which heads were cut alone; budgets: that were shared out, in tokens a head.
         tau: by which share the loss may rise at a head's own N*.
-        told: attributes; `draws`, `regime_tokens` and `greedy_sizes` among them.
+        told: attributes; `draws`, `regime_tokens`, `greedy_sizes` and `context_tau` among them.
 
     Returns:
-        CELLS and FACTS; of what was measured whole HEADS, BUDGETS and REGIME.
+        CELLS and FACTS; of what was measured whole HEADS, BUDGETS, REGIME and `context.VARIABLES`.
     """
     rises = {cell: loss / losses[PLAIN] - 1 for cell, loss in losses.items() if cell != PLAIN}
     cells = list(rises)
@@ -85,6 +86,7 @@ def ablation_dataset(
         _heads(rises, facts, sizes, tau),
         _budgets(rises, budgets, str(told["greedy_sizes"])),
         _regimes(rises, facts, int(told["regime_tokens"]), int(told["draws"])),
+        context_dataset(losses, float(told["context_tau"])),
     ]
     known = [part for part in parts if part is not None]
     modes = list(

@@ -78,7 +78,7 @@ def measured(
                     rise = chance.uniform(size=documents)
                     add(Cell(name, "attention", mode, n), rise)
     told = {"target": "all", "targets": 9, "tokens": POSITIONS, "draws": DRAWS}
-    told |= {"regime_tokens": 8, "greedy_sizes": "1,8"}
+    told |= {"regime_tokens": 8, "greedy_sizes": "1,8", "context_tau": 0.05}
     return ablation_dataset(losses, facts, sizes=SIZES, budgets=BUDGETS, tau=0.001, told=told)
 
 

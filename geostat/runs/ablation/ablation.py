@@ -21,10 +21,11 @@ from empirical.store.store import Store
 from geostat.datasets.queries import MEASURED
 from geostat.experiments.ablation import ablation_dataset, cells_of, head_cell
 from geostat.experiments.budgets import WAYS, sizes_of_documents
-from geostat.experiments.effective_size import PLAIN, Cell
+from geostat.experiments.context import curve_of, plain_cell
+from geostat.experiments.effective_size import PLAIN, Cell, next_size
 from geostat.experiments.head_facts import Facts
 from geostat.experiments.head_regime_rules import REGIMES
-from geostat.runs.ablation.asked import Asked
+from geostat.runs.ablation.asked import CONTEXT_TAU, Asked
 from geostat.runs.ablation.known_of_heads import known_of_heads
 from geostat.runs.console import QUIET, Console
 from geostat.runs.effective.evaluations import FloatArray
@@ -71,9 +72,9 @@ def ablate(
         losses,
     ):
         facts = _facts(store, losses, asked)
-        for part, measure in (("heads", _heads), ("budgets", _budgets), ("regimes", _regimes)):
-            if part in asked.measured:
-                measure(losses, facts, asked)
+        parts = {"heads": _heads, "budgets": _budgets, "regimes": _regimes, "context": _context}
+        for part in asked.measured:
+            parts[part](losses, facts, asked)
         store.put({GROUP: _dataset(store, losses, facts, asked, settings.length)})
     return store
 
@@ -174,6 +175,26 @@ def _regimes(losses: Losses, facts: Facts, asked: Asked) -> None:
         losses.console.fraction(told, (done + 1) / len(steps))
 
 
+def _context(losses: Losses, facts: Facts, asked: Asked) -> None:
+    """Find N* of the last tokens of every window, for the same targets."""
+    told = "contexts"
+    losses.console.stage(told)
+    ways = [(context, mode) for context in asked.of_contexts for mode in asked.modes]
+    known = losses.known.losses
+    for done, (context, mode) in enumerate(ways):
+        ids = losses.token_ids[:, -context:]
+        own = Losses(losses.model, ids, losses.targets, losses.known, losses.console)
+        plain = plain_cell(context)
+        own.of(plain, _alike({}))
+        while (
+            size := next_size(known[plain], curve_of(known, context, mode), [CONTEXT_TAU], context)
+        ) is not None:
+            cut = Cut(rule=attention, mode=mode, n=size)
+            cell = Cell(plain.scope, "attention", mode, size)
+            own.of(cell, _alike(dict.fromkeys(range(facts.shape[0]), cut)))
+        losses.console.fraction(told, (done + 1) / len(ways))
+
+
 def _alike(cuts: Mapping[int, Cut]) -> Callable[[int], Cuts]:
     """The same cuts in every document."""
     return lambda place: cuts.get
@@ -193,6 +214,7 @@ def _dataset(store: Store, losses: Losses, facts: Facts, asked: Asked, tokens: i
         "draws": asked.draws,
         "regime_tokens": asked.shared[0],
         "greedy_sizes": asked.sizes,
+        "context_tau": CONTEXT_TAU,
     }
     return ablation_dataset(
         losses.known.losses,

@@ -29,6 +29,7 @@ def ablate(
     tau: float = 0.001,
     budgets: Sequence[int] = (8, 16, 32),
     draws: int = 20,
+    contexts: Sequence[int] = (64, 128, 256),
     target: str = "all",
     fresh: bool = False,
     null: bool = True,
@@ -41,10 +42,9 @@ def ablate(
     not done. Every loss that was measured stays.
 
     Args:
-        model, documents, out, fresh, null, settings: as of `geostat.capture`; the model needs its
-            head.
-        count: how many documents, 4 of named ones unless told. length: tokens of a window.
-        parts: what is measured; greedy budgets need heads.
+        model, documents, count, length, out, fresh, null, settings: as of `geostat.effective`.
+        parts: what is measured; greedy budgets need heads. Part context: N* at 5% where the last
+            so many `contexts` tokens are all the context; `target` is last:K.
         mode: what becomes of tokens that are not kept: renormalisation, deletion, or both.
         sizes: N that a head keeps where it alone is cut.
         tau: by which share the loss may rise at a head's own N*.
@@ -71,6 +71,7 @@ def ablate(
         tau=tau,
         budgets=",".join(map(str, budgets)),
         draws=draws,
+        contexts=",".join(map(str, contexts)),
         target=target,
     )
     how = asked(model, documents, count=count, length=length, usual=DOCUMENTS, **settings)

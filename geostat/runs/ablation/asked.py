@@ -10,7 +10,10 @@ from typing import Final, Literal
 from geostat.errors import InputError, refuse_unknown
 from geostat.runs.effective.target import Target
 
-PARTS: Final = ("heads", "budgets", "regimes")
+PARTS: Final = ("heads", "budgets", "regimes", "context")
+USUAL: Final = "heads,budgets,regimes"
+CONTEXT_TAU: Final = 0.05
+"""Share by which the loss may rise at a context's N*."""
 Mode = Literal["deletion", "renormalisation"]
 MODES: Final[tuple[Mode, ...]] = ("deletion", "renormalisation")
 
@@ -19,12 +22,13 @@ MODES: Final[tuple[Mode, ...]] = ("deletion", "renormalisation")
 class Asked:
     """What is asked for, as the command's options have it; checked when made."""
 
-    parts: str = ",".join(PARTS)
+    parts: str = USUAL
     mode: str = "renormalisation"
     sizes: str = "1,8,64"
     tau: float = 0.001
     budgets: str = "8,16,32"
     draws: int = 20
+    contexts: str = "64,128,256"
     target: str = "all"
 
     def __post_init__(self) -> None:
@@ -38,7 +42,7 @@ class Asked:
                 f"--draws {self.draws}: expected a whole number from 1 to 10000. Use for instance"
                 " 20."
             )
-        _ = self.tried, self.shared, self.targeted
+        _ = self.tried, self.shared, self.of_contexts, self.targeted
         if "budgets" in self.measured and "heads" in self.measured and self.tried[0] != 1:
             raise InputError(
                 f"--sizes {self.sizes}: the greedy budget starts from N = 1, which is missing. Add"
@@ -66,12 +70,32 @@ class Asked:
         return _numbers("--budgets", self.budgets)
 
     @property
+    def of_contexts(self) -> tuple[int, ...]:
+        """Contexts, in tokens, ascending; none where that part is not asked for."""
+        if "context" not in self.measured:
+            return ()
+        found = _numbers("--contexts", self.contexts)
+        least = 1 if self.targeted.targets is None else self.targeted.targets
+        if self.targeted.targets is None or len(found) < 2 or found[0] <= least:
+            raise InputError(
+                f"--contexts {self.contexts}, --target {self.target}: expected two contexts or"
+                " more, and targets last:K that all of them hold. Use for instance --target"
+                f" last:{max(1, found[0] // 2)}."
+            )
+        return found
+
+    @property
     def targeted(self) -> Target:
         """Which tokens are predicted."""
         return Target(self.target)
 
     def refuse_misfit(self, tokens: int) -> None:
-        """Refuse sizes at which nothing is cut."""
+        """Refuse sizes at which nothing is cut, and contexts that a window does not hold."""
+        if self.of_contexts and self.of_contexts[-1] > tokens:
+            raise InputError(
+                f"--contexts {self.of_contexts[-1]}: a window has {tokens} tokens. Use fewer, or a"
+                " longer --length."
+            )
         for option, numbers in (("--sizes", self.tried), ("--budgets", self.shared)):
             if numbers[-1] >= tokens:
                 raise InputError(

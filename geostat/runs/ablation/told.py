@@ -20,6 +20,7 @@ def told(data: xr.Dataset, *, everything: bool = False) -> dict[str, Any]:
             "correlations": list(_correlations(data)),
             "budgets": budgets,
             "regimes": regimes,
+            "contexts": list(_contexts(data)),
         }
     lines = list(answers(data).values())
     for mode, budget in dict.fromkeys((row["mode"], row["budget"]) for row in budgets):
@@ -31,7 +32,7 @@ def told(data: xr.Dataset, *, everything: bool = False) -> dict[str, Any]:
         f" as many drawn heads {100 * row['drawn_median']:+.2g}% (median), p = {row['p']:.2g}"
         for row in regimes
     ]
-    return {"ablation": lines}
+    return {"ablation": lines + _powers(data)}
 
 
 def _correlations(data: xr.Dataset) -> Iterator[dict[str, Any]]:
@@ -69,6 +70,34 @@ def _regimes(data: xr.Dataset) -> Iterator[dict[str, Any]]:
                 "drawn_median": float(data["drawn_rise"][place].median()),
                 "p": float(data["drawn_p"][place]),
             }
+
+
+def _contexts(data: xr.Dataset) -> Iterator[dict[str, Any]]:
+    if "context_n_star" in data:
+        for place in np.ndindex(data["context_n_star"].shape):
+            at = data["context_n_star"][place]
+            words = {"mode": str(at["mode"].item()), "context": int(at["context"])}
+            yield words | {"n_star": float(at), **_limits(data, "context_n_star", place)}
+
+
+def _powers(data: xr.Dataset) -> list[str]:
+    """Say how N* grows with the context."""
+    lines = []
+    for at, mode in enumerate(data["mode"].values.tolist() if "context_n_star" in data else ()):
+        stars = data["context_n_star"].sel(mode=mode)
+        if not np.isfinite(stars).all():
+            continue
+        each = ", ".join(f"{float(star):.0f} of {int(star['context'])}" for star in stars)
+        grows, limits = float(data["context_power"][at]), _limits(data, "context_power", (at,))
+        said = ""
+        if limits["lower"] is not None:
+            said = f" ({limits['lower']:.2f} to {limits['upper']:.2f})"
+        share = 100 * float(data.attrs["context_tau"])
+        lines.append(
+            f"{mode}: {each} tokens keep the loss within {share:.3g}%, which grows as the"
+            f" context to the power {grows:.2f}{said}"
+        )
+    return lines
 
 
 def _limits(data: xr.Dataset, name: str, place: tuple[int, ...]) -> dict[str, float | None]:

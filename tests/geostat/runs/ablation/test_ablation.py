@@ -258,6 +258,29 @@ def test_a_part_by_itself_in_python(tmp_path: Path) -> None:
     assert found.attrs["answers"] == []
 
 
+def test_contexts_are_the_last_tokens_with_the_same_targets(tmp_path: Path) -> None:
+    ids = tokens(3, 40)
+    asked: dict[str, Any] = {"documents": list(ids.numpy()), "length": 40, "null": False}
+    asked |= {"out": tmp_path, "mode": "both", "target": "last:4", "sizes": [1], "budgets": [4]}
+    run = gs.ablate(tiny("llama"), **asked, parts=["context"], contexts=[10, 20, 40])
+    data = run["ablation"].to_dataset()
+    known, _ = cells_of(data)
+    for context in (10, 40):
+        found = []
+        for row in ids[:, -context:]:
+            cut = Cut(rule=attention, mode="deletion", n=2)
+            hidden = intervened(tiny("llama"), row[None], lambda layer, cut=cut: cut)
+            each = next_token_losses(tiny("llama"), hidden, row[None], 4)
+            found.append(float(each.double().mean()))
+        cell = Cell(f"last {context} tokens", "attention", "deletion", 2)
+        assert known[cell].tolist() == found
+    assert data["context_n_star"].shape == (2, 3)
+    assert (data["context_n_star"] <= data["context"]).all()
+    slope = np.polyfit(np.log([10, 20, 40]), np.log(data["context_n_star"].values.T), 1)[0]
+    assert data["context_power"].values == pytest.approx(slope)
+    assert sum("to the power" in line for line in told(data)["ablation"]) == 2
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -271,6 +294,9 @@ def test_a_part_by_itself_in_python(tmp_path: Path) -> None:
         (["--tau", "0"], "--tau 0.0: expected a share above 0"),
         (["--draws", "0"], "--draws 0: expected a whole number from 1 to 10000"),
         (["--target", "last:40"], "--target last:40: a window of 40 tokens has 39"),
+        (["--part", "context"], "expected two contexts or more, and targets last:K"),
+        (["--part", "context", "--contexts", "20,40", "--target", "last:20"], "last:10"),
+        (["--part", "context", "--contexts", "20,80", "--target", "last:9"], "--contexts 80: a"),
         (["--target", "first"], "--target first: expected all, or last:K"),
         (["--documents", 6], "5 documents"),
     ],

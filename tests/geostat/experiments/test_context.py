@@ -1,0 +1,49 @@
+"""How the effective set size grows with the context, on losses that are made to grow so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from geostat.experiments.context import context_dataset, plain_cell
+from geostat.experiments.effective_size import Cell, next_size
+from geostat.statistics.arrays import FloatArray
+
+PLAIN, TAU = np.array([2.0, 1.0, 3.0, 2.5]), 0.05
+
+
+def losses(power: float, contexts: tuple[int, ...] = (64, 256, 1024)) -> dict[Cell, FloatArray]:
+    """A rise of (share of L^power)/N: N* is 20 times that share of L^power."""
+    out: dict[Cell, FloatArray] = {}
+    share = np.array([0.11, 0.10, 0.09, 0.10])
+    for context in contexts:
+        out[plain_cell(context)] = PLAIN
+        curve: dict[int, FloatArray] = {}
+        while (size := next_size(PLAIN, curve, [TAU], context)) is not None:
+            curve[size] = PLAIN * (1 + share * context**power / size)
+        scope = plain_cell(context).scope
+        out |= {Cell(scope, "attention", "deletion", n): loss for n, loss in curve.items()}
+    return out
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 0.8])
+def test_the_power_is_found(power: float) -> None:
+    data = context_dataset(losses(power), TAU)
+    assert data is not None
+    stars = data["context_n_star"].sel(mode="deletion").values
+    expected = np.ceil(2 * np.array([64, 256, 1024]) ** power)
+    assert stars == pytest.approx(expected, abs=1)
+    assert float(data["context_power"][0]) == pytest.approx(power, abs=0.05)
+    assert float(data["context_power_se"][0]) < 0.05
+    if power:
+        assert float(data["context_power_lower"][0]) > 0
+
+
+def test_what_is_not_settled_is_not_told() -> None:
+    whole = losses(0.5)
+    assert context_dataset(losses(0.5, (64,)), TAU) is None
+    last = [cell for cell in whole if cell.scope == "last 1024 tokens" and cell.n]
+    del whole[last[-1]]
+    data = context_dataset(whole, TAU)
+    assert data is not None
+    assert data["context"].values.tolist() == [64, 256]
