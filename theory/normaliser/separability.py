@@ -22,6 +22,10 @@ ROUNDING: Final = 1e-12
 """Relative: a radius this near below ξ_i counts as reaching it."""
 
 
+FAR: Final = 1e3
+"""A radius this many ξ beyond ξ: what is left outside is 0 in float64."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Separability:
     """Bounds of E N_s/N, arrays of shape (radius,).
@@ -88,7 +92,7 @@ def separability(a: Any, radius: Any, dimension: int, *, norm_max: float) -> Sep
     gap = r**2 - square * (1 - ROUNDING)
     lost = _cantelli(variance, np.maximum(-gap, 0.0))
     kept = 1 - _cantelli(variance, np.maximum(gap, 0.0))
-    near = 1 - np.exp(-stiff * long**2 / safe)
+    near = 1 - np.exp(-stiff * np.minimum(long / np.sqrt(safe), FAR) ** 2)
     markov = 1 - np.minimum(square / r**2, 1.0)
     return Separability(
         radius=r,
