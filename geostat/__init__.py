@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from geostat.errors import InputError
     from geostat.runs import plot
     from geostat.runs.effective.api import effective
+    from geostat.runs.normaliser.api import normaliser
 
 __all__ = [
     "InputError",
@@ -51,6 +52,7 @@ __all__ = [
     "fit_head",
     "from_tensors",
     "head",
+    "normaliser",
     "open",
     "plot",
     "pooled_fit",
@@ -75,5 +77,6 @@ def __getattr__(name: str) -> Any:
         "InputError": "geostat.errors",
         "StoreError": "empirical.errors",
         "effective": "geostat.runs.effective.api",
+        "normaliser": "geostat.runs.normaliser.api",
     }.get(name, "geostat.api")
     return getattr(import_module(module), name)

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
+from geostat.cli import normaliser as of_normaliser
 from geostat.cli import options, output, process
 from geostat.cli.effective import EFFECTIVE, effective_command
 from geostat.cli.measuring import how_to_measure
@@ -168,6 +169,7 @@ for part, kinds in PARTS.items():
 
 
 app.command("effective")(options.taking(EFFECTIVE)(effective_command))
+app.command("normaliser")(options.taking(of_normaliser.OPTIONS)(of_normaliser.normaliser_command))
 
 
 @app.command("compare")

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 Given = tuple[str, Mapping[str, Any]]
 """A command's name, and its options by the names of their parameters."""
 
-MEASURED_LATER: Final = "effective"
-"""A group that a command of its own measures."""
+MEASURED_LATER: Final = ("effective", "normaliser")
+"""Groups that a command of its own name measures, each."""
 INGESTED: Final = ("model", "queries", "head", "n", "convention", "seed")
 """Options of `geostat ingest` that tell what is measured."""
 
@@ -244,11 +244,10 @@ def _results(path: Path, confront: Given | None, console: Console) -> list[str]:
             )
         sound |= names
         done += [f"{path / name}: made again" for name in sorted(names)]
-    if MEASURED_LATER in damaged:
-        Store.open(path, results=sound).put({}, drops=(MEASURED_LATER,))
+    for group in damaged & set(MEASURED_LATER):
+        Store.open(path, results=sound).put({}, drops=(group,))
         done.append(
-            f"{path / MEASURED_LATER}: taken out. Run the same `geostat effective` again to"
-            " measure it."
+            f"{path / group}: taken out. Run the same `geostat {group}` again to measure it."
         )
     return done
 
