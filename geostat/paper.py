@@ -32,4 +32,4 @@ CORRELATIONS: Final = ", ".join(f"{row['says']} for {row['families']}" for row i
 EFFECTIVE: Final[dict[str, Any]] = _FILE["effective"]
 """Effective attention set sizes N* that the authors' later paper reports, by mode."""
 NORMALISER: Final[dict[str, Any]] = _FILE["normaliser"]
-"""What the authors' earlier paper reports of GPT-2: separability, critical N, power of weights."""
+"""What the authors' earlier paper reports of GPT-2: separability and critical N."""

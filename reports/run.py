@@ -33,6 +33,7 @@ OPTIONAL = (
     "predictive",
     "pooled",
     "effective",
+    "normaliser",
     "sphere",
     "contributions",
 )
@@ -77,6 +78,7 @@ class Run:
     predictive: xr.Dataset | None = None
     pooled: xr.Dataset | None = None
     effective: xr.Dataset | None = None
+    normaliser: xr.Dataset | None = None
     sphere: xr.Dataset | None = None
     """Derived to be shown, as the next."""
     contributions: xr.Dataset | None = None
@@ -106,6 +108,7 @@ class Run:
             expected = {
                 "predictive": "predicted curves. Confront it again with --predict.",
                 "effective": "effective set sizes. Measure them with `geostat effective`.",
+                "normaliser": "statements. Measure them with `geostat normaliser`.",
             }.get(name, "what a confrontation makes. Confront it again.")
             raise InputError(
                 f"the run holds no /{'heads' if name == 'regimes' else name}; expected {expected}"

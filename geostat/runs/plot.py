@@ -122,6 +122,7 @@ contributions = _on_axes("contributions")
 regime_depth = _on_axes("regime_depth")
 regime_curves = _on_axes("regime_curves")
 effective = _on_axes("effective")
+normaliser = _on_axes("normaliser")
 predictive = _on_axes("predictive")
 ladder = _on_axes("ladder")
 

@@ -16,6 +16,7 @@ from reports.figures.captions import (
     contributions,
     effective,
     experiments,
+    normaliser,
     predictive,
     rivals,
     separability,
@@ -30,6 +31,7 @@ from reports.figures.experiments import (
     figure_regimes,
     figure_sink,
 )
+from reports.figures.normaliser import figure_normaliser
 from reports.figures.predictive import figure_predictive
 from reports.figures.rivals import figure_costs, figure_ladder, figure_rivals
 from reports.figures.separability import (
@@ -222,6 +224,16 @@ FIGURES: Final = (
         figure_effective,
         effective.effective,
         "effective",
+    ),
+    Plan(
+        "normaliser",
+        "What does the normaliser do to weights?",
+        "",
+        (1, 2),
+        4.0,
+        figure_normaliser,
+        normaliser.normaliser,
+        "normaliser",
     ),
     Plan(
         "predictive",

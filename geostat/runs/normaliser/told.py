@@ -33,8 +33,8 @@ def lines(data: xr.Dataset) -> list[str]:
     low, high = REPORTED["within"]
     return [
         (
-            f"weights: the largest falls as L^-{_number(data, 'power')} from L = {first} to {last};"
-            f" Lemma 1 allows any power, its 1/L would be {REPORTED['power']:.0f}"
+            f"weights: the largest falls as L^-{_number(data, 'power')} from L = {first} to {last},"
+            " where the paper expects L^-1 (Lemma 1)"
         ),
         (
             f"distance: at N = {data.attrs['size']} and L = {last} it is"
