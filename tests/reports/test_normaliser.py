@@ -96,6 +96,7 @@ def test_the_curves_drawn_are_those_of_the_dataset() -> None:
         np.testing.assert_allclose(drawn[panel][label].get_xdata(), x, err_msg=label)
         np.testing.assert_allclose(drawn[panel][label].get_ydata(), y, err_msg=label)
     fall = drawn[0]["falling as $1/L$"].get_ydata()
+    np.testing.assert_allclose(fall[0], np.exp(data["log_largest"][0]))
     np.testing.assert_allclose(fall[0] / fall[-1], LENGTHS[-1] / LENGTHS[0])
     assert list(drawn[1]["GPT-2 in arXiv 2508.17821"].get_ydata()) == [0.70, 0.70]
     (bars,) = axes[1].containers[0].lines[2]

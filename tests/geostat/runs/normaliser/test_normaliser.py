@@ -236,3 +236,14 @@ def test_of_flat_weights_and_random_values_separability_is_that_of_chance() -> N
             assert abs(found["within"][at] - found["within_chance"][at]) < error
     assert (found["ks"] < 0.36).all()  # two samples of 60 that are alike; level 0.001
     assert found["critical_share"] == heads.n[0] / 400
+
+
+def test_peaked_weights_are_told_from_random_tokens_until_nearly_all_are_selected() -> None:
+    rng = np.random.default_rng(4)
+    heads = Heads([100], sizes_of(100), rng)
+    alpha = weights(3 * rng.normal(size=(1, 80, 100)))
+    heads.add(alpha, rng.normal(size=(80, 100, 8)), np.ones((1, 100), dtype=bool))
+    found = heads.numbers()
+    assert (found["ks"][:6] > 0.8).all()
+    assert (found["distance_by_n"][:6] > 2 * found["distance_chance"][:6]).all()
+    assert found["critical_share"] > 0.5
