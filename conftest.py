@@ -178,6 +178,7 @@ def examples_of_the_face(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
             "geostat.runs.answers.",
             "geostat.runs.effective.api.",
             "geostat.runs.methods.",
+            "geostat.runs.normaliser.api.",
             "geostat.runs.plot",
             "geostat.runs.tensors.",
         )

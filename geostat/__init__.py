@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from geostat.runs import plot
     from geostat.runs.ablation.api import ablate
     from geostat.runs.effective.api import effective
+    from geostat.runs.normaliser.api import normaliser
 
 __all__ = [
     "InputError",
@@ -53,6 +54,7 @@ __all__ = [
     "fit_head",
     "from_tensors",
     "head",
+    "normaliser",
     "open",
     "plot",
     "pooled_fit",
@@ -78,5 +80,6 @@ def __getattr__(name: str) -> Any:
         "StoreError": "empirical.errors",
         "ablate": "geostat.runs.ablation.api",
         "effective": "geostat.runs.effective.api",
+        "normaliser": "geostat.runs.normaliser.api",
     }.get(name, "geostat.api")
     return getattr(import_module(module), name)

@@ -31,3 +31,5 @@ CORRELATIONS: Final = ", ".join(f"{row['says']} for {row['families']}" for row i
 """Those correlations, in words."""
 EFFECTIVE: Final[dict[str, Any]] = _FILE["effective"]
 """Effective attention set sizes N* that the authors' later paper reports, by mode."""
+NORMALISER: Final[dict[str, Any]] = _FILE["normaliser"]
+"""What the authors' earlier paper reports of GPT-2: separability and critical N."""

@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from reports.errors import InputError
-from reports.layers import single_layers
+from reports.optional import MAKERS, single_layers
 from reports.text.number import count
 
 FOLDER = "tokens_{}"
@@ -35,6 +35,7 @@ OPTIONAL = (
     "pooled",
     "effective",
     "ablation",
+    "normaliser",
     "sphere",
     "contributions",
 )
@@ -80,6 +81,7 @@ class Run:
     pooled: xr.Dataset | None = None
     effective: xr.Dataset | None = None
     ablation: xr.Dataset | None = None
+    normaliser: xr.Dataset | None = None
     sphere: xr.Dataset | None = None
     """Derived to be shown, as the next."""
     contributions: xr.Dataset | None = None
@@ -106,13 +108,7 @@ class Run:
         """A group that a run may lack; an InputError if it does."""
         data: xr.Dataset | None = getattr(self, name)
         if data is None:
-            expected = {
-                "predictive": "predicted curves. Confront it again with --predict.",
-                "effective": "effective set sizes. Measure them with `geostat effective`.",
-                "effective_layers": "effective set sizes of single layers. Measure them with"
-                " `geostat effective --each layer`.",
-                "ablation": "losses under cuts of heads. Measure them with `geostat ablate`.",
-            }.get(name, "what a confrontation makes. Confront it again.")
+            expected = MAKERS.get(name, "what a confrontation makes. Confront it again.")
             raise InputError(
                 f"the run holds no /{'heads' if name == 'regimes' else name}; expected {expected}"
             )

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
+from geostat.cli import normaliser as of_normaliser
 from geostat.cli import options, output, process
 from geostat.cli.ablate import ABLATE, ablate_command
 from geostat.cli.effective import EFFECTIVE, effective_command
@@ -170,6 +171,7 @@ for part, kinds in PARTS.items():
 
 app.command("effective")(options.taking(EFFECTIVE)(effective_command))
 app.command("ablate")(options.taking(ABLATE)(ablate_command))
+app.command("normaliser")(options.taking(of_normaliser.OPTIONS)(of_normaliser.normaliser_command))
 
 
 @app.command("compare")

@@ -53,7 +53,7 @@ def statement(name: str | None, *, style: str = "text", errata: bool = False) ->
     if name is None and style == "text":
         width = max(len(entry.name) for entry in catalogue.entries())
         lines = [
-            f"{entry.name:<{width}}  {_place(entry):<16} {entry.edition:<11} {entry.title}"
+            f"{entry.name:<{width}}  {_place(entry):<20} {entry.edition:<11} {entry.title}"
             for entry in catalogue.entries()
         ]
         return "\n".join(
@@ -119,7 +119,8 @@ def _found(name: str) -> tuple[catalogue.Entry, ...]:
 
 def _place(entry: catalogue.Entry) -> str:
     """Return the equation's number, or the part of the paper that holds the statement."""
-    part = entry.part if entry.part.startswith(("Assumption", "Table", "Definition")) else "–"
+    named = ("Assumption", "Table", "Definition", "Normaliser")
+    part = entry.part if entry.part.startswith(named) else "–"
     return f"({entry.equation})" if entry.equation else part.split(" row")[0]
 
 

@@ -33,12 +33,13 @@ from geostat.display.sphere import sphere
 Groups = dict[str, xr.Dataset]
 
 NEEDED: Final = ("capture", "norms", "similarity", "weights", "envelope", "summary")
-PAPER: Final = {
+PAPER: Final[dict[str, Any]] = {
     "paper_cv_range": paper.CV_RANGE,
     "paper_mae": paper.MAE,
     "paper_correlation_sizes": paper.CORRELATION_SIZES,
     "paper_correlations": paper.CORRELATIONS,
     "paper_effective": paper.EFFECTIVE,
+    "paper_normaliser": paper.NORMALISER,
 }
 
 

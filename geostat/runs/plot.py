@@ -124,6 +124,7 @@ regime_curves = _on_axes("regime_curves")
 effective = _on_axes("effective")
 effective_layers = _on_axes("effective_layers")
 ablation = _on_axes("ablation")
+normaliser = _on_axes("normaliser")
 predictive = _on_axes("predictive")
 ladder = _on_axes("ladder")
 

@@ -19,7 +19,13 @@ from geostat.bounds.predictive import check
 from geostat.bounds.predictive import variables as predictive
 from geostat.datasets.separability import ALL_BOUNDS, bound_attributes
 from geostat.datasets.variable import SINK_VISIBLE, Variable
-from geostat.experiments import ablation_records, context, effective_dataset, effective_geometry
+from geostat.experiments import (
+    ablation_records,
+    context,
+    effective_dataset,
+    effective_geometry,
+    normaliser_dataset,
+)
 from geostat.experiments.chance import VARIABLES as SEPARABLE
 from geostat.experiments.found_sinks import VARIABLES as FOUND_SINKS
 from geostat.experiments.head_regimes import VARIABLES as REGIMES
@@ -81,6 +87,7 @@ RECORDS: Final[Mapping[str, tuple[Variable, ...]]] = {
         *ablation_records.REGIME,
         *context.VARIABLES,
     ),
+    "normaliser": normaliser_dataset.VARIABLES,
     "verdicts": (
         *(
             record

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Given = tuple[str, Mapping[str, Any]]
 """A command's name, and its options by the names of their parameters."""
 
-MEASURED_LATER: Final = {"effective": "effective", "ablation": "ablate"}
+MEASURED_LATER: Final = {"effective": "effective", "ablation": "ablate", "normaliser": "normaliser"}
 """Groups that a command of their own measures, and its name."""
 INGESTED: Final = ("model", "queries", "head", "n", "convention", "seed")
 """Options of `geostat ingest` that tell what is measured."""

@@ -18,6 +18,7 @@ from reports.figures.captions import (
     contributions,
     effective,
     experiments,
+    normaliser,
     predictive,
     rivals,
     separability,
@@ -32,6 +33,7 @@ from reports.figures.experiments import (
     figure_regimes,
     figure_sink,
 )
+from reports.figures.normaliser import figure_normaliser
 from reports.figures.predictive import figure_predictive
 from reports.figures.rivals import figure_costs, figure_ladder, figure_rivals
 from reports.figures.separability import (
@@ -244,6 +246,16 @@ FIGURES: Final = (
         figure_ablation,
         ablation.ablation,
         "ablation",
+    ),
+    Plan(
+        "normaliser",
+        "What does the normaliser do to weights?",
+        "",
+        (1, 2),
+        4.0,
+        figure_normaliser,
+        normaliser.normaliser,
+        "normaliser",
     ),
     Plan(
         "predictive",

@@ -16,7 +16,7 @@ from reports.run import Run
 from reports.tables.kinds import kinds
 from reports.text.number import MISSING, count, rounded
 
-STAGES = ("capture", "fit", "confront", "effective", "ablation", "report")
+STAGES = ("capture", "fit", "confront", "effective", "ablation", "normaliser", "report")
 """The order in which a run's stages are named."""
 MOST_ITEMS = 12
 """Items of a list that are written out; of a longer one the number and the ends are."""

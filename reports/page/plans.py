@@ -107,6 +107,13 @@ PLANS: Final = (
         ),
     ),
     Plan(
+        key="normaliser",
+        short="Normaliser",
+        question="What does the normaliser do: how do weights fall, and how near do tokens lie?",
+        figures=("normaliser",),
+        tables=("normaliser",),
+    ),
+    Plan(
         key="directions",
         short="Directions",
         question="Do the directions of values separate, or weights and lengths alone?",

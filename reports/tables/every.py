@@ -27,6 +27,7 @@ from reports.tables.fitted.pooled import pooled_tables
 from reports.tables.fitted.rivals import rival_tables
 from reports.tables.heads import head_tables
 from reports.tables.kinds import kinds_tables
+from reports.tables.normaliser import normaliser_tables
 from reports.tables.paper.document import document, latex
 from reports.tables.predictive import predictive_tables
 from reports.tables.scoreboard import scoreboard_tables
@@ -62,6 +63,7 @@ def tables(tree: xr.DataTree) -> dict[str, Table]:
         *experiment_tables(run),
         *effective_tables(run),
         *ablation_tables(run),
+        *normaliser_tables(run),
         *kinds_tables(run),
     ]
     made = [

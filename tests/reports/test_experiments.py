@@ -35,7 +35,8 @@ ALWAYS = tuple(plan for plan in FIGURES if not plan.group)
 DRAWN = tuple(
     plan
     for plan in FIGURES
-    if plan.group not in {"", "predictive", "verdicts", "ingredients", "rivals", "effective"}
+    if plan.group
+    not in {"", "predictive", "verdicts", "ingredients", "rivals", "effective", "normaliser"}
 )  # those are tested apart
 
 

@@ -2,9 +2,9 @@
 and an example that is evaluated when it is asked for; and all as Markdown.
 
 Source: arXiv 2602.01893; equation numbers are the paper's. Errata 1-20 concern the theorems, 21-29
-the analysis of Appendix A.2, 30-37 what the text claims or leaves out. `python -m theory.errata`
-writes the report, by number, that the authors could be sent. Imports numpy, through the
-counterexamples, when one is evaluated.
+the analysis of Appendix A.2, 30-37 what the text claims or leaves out. Those from 101 on concern
+arXiv 2508.17821 (normaliser.toml). `python -m theory.errata` writes the report, by number, that the
+authors could be sent. Imports numpy, through the counterexamples, when one is evaluated.
 """
 
 from __future__ import annotations
@@ -74,8 +74,9 @@ class Erratum:
 
     @property
     def where(self) -> str:
-        """Return the places, equation numbers in brackets."""
-        return ", ".join(f"({place})" if place.isdigit() else place for place in self.equations)
+        """Return the places, equation numbers in brackets, another paper's with its number."""
+        places = (f"({place})" if place.isdigit() else place for place in self.equations)
+        return ", ".join(place.replace("Normaliser ", "arXiv 2508.17821, ") for place in places)
 
     def counterexample(self) -> Finding:
         """Evaluate the example."""
@@ -108,7 +109,11 @@ def _filled(text: str, quoted: Mapping[str, float]) -> str:
     return re.sub(r"\{(?P<name>\w+)(?::(?P<how>[^}]*))?\}", number, text)
 
 
-_WORDS = tomllib.loads(Path(__file__).with_name("errata.toml").read_text(encoding="utf-8"))
+def _words(name: str) -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+
+
+_WORDS, _NORMALISER = _words("errata.toml"), _words("normaliser.toml")
 
 PREFACE: tuple[str, ...] = tuple(_WORDS["preface"])
 """What stands before the list."""
@@ -121,7 +126,10 @@ def _erratum(words: dict[str, Any]) -> Erratum:
 
 
 ERRATA: tuple[Erratum, ...] = tuple(_erratum(words) for words in _WORDS["erratum"])
-"""All errata, by number."""
+"""All errata of arXiv 2602.01893, by number."""
+
+OF_NORMALISER: tuple[Erratum, ...] = tuple(_erratum(words) for words in _NORMALISER["erratum"])
+"""All errata of arXiv 2508.17821, by number, from 101 on."""
 
 COMMAND = ".venv/bin/python -m theory.errata docs/reference/errata.md"
 
@@ -165,12 +173,7 @@ def markdown() -> str:
     ]
     for paragraph in PREFACE[1:]:
         lines += [paragraph, ""]
-    lines += ["| | concerns | what | grade |", "|---|---|---|---|"]
-    lines += [f"| {item.number} | {item.where} | {item.title} | {item.grade} |" for item in ERRATA]
-    for item in ERRATA:
-        lines += ["", f"## {item.number}. {item.title} — {item.where}", "", f"*{item.grade}*"]
-        for label, text in sentences(item):
-            lines += ["", f"**{label}.** {text}"]
+    lines += _listed(ERRATA)
     lines += [
         "",
         "## Table 2, row by row",
@@ -179,4 +182,17 @@ def markdown() -> str:
         "",
         "Table 1, row by row: [Table 1](../studies/table1.md).",
     ]
+    lines += [line for paragraph in _NORMALISER["preface"] for line in ("", paragraph)]
+    lines += ["", *_listed(OF_NORMALISER)]
     return "\n".join(lines) + "\n"
+
+
+def _listed(errata: tuple[Erratum, ...]) -> list[str]:
+    """Return a table of errata, then each in a section, the examples evaluated."""
+    lines = ["| | concerns | what | grade |", "|---|---|---|---|"]
+    lines += [f"| {item.number} | {item.where} | {item.title} | {item.grade} |" for item in errata]
+    for item in errata:
+        lines += ["", f"## {item.number}. {item.title} — {item.where}", "", f"*{item.grade}*"]
+        for label, text in sentences(item):
+            lines += ["", f"**{label}.** {text}"]
+    return lines

@@ -2,7 +2,8 @@
 number or part of the paper.
 
 Source: arXiv 2602.01893, eq. (1)-(33), Definitions 1-3, Assumptions 1-3, Theorems 1-2, Corollary 1,
-Tables 1-2, and what is true beyond print. `theory.statements.rendering` prints them. Imports sympy.
+Tables 1-2, and what is true beyond print; arXiv 2508.17821, Lemmas 1-2, Theorems 1-2.
+`theory.statements.rendering` prints them. Imports sympy.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import re
 from difflib import get_close_matches
 from functools import cache
 
-from theory.errata.record import ERRATA, Erratum
+from theory.errata.record import ERRATA, OF_NORMALISER, Erratum
 from theory.errors import InputError
 from theory.statements.margins import APPENDIX, DEFINITIONS, REDUCTIONS, REPAIRED_MARGINS
+from theory.statements.normaliser import NORMALISER
 from theory.statements.predicted import PREDICTED
 from theory.statements.record import Entry
 from theory.statements.setting import ASSUMPTIONS, METRICS, NOTATION
+from theory.statements.slopes import SLOPES
 from theory.statements.tables import SINK_EFFECT, TABLE_1, TABLE_2
 from theory.statements.theorems import CONDITIONAL, PRINTED, REPAIRED, SHARP
 
@@ -69,18 +72,18 @@ def entries() -> tuple[Entry, ...]:
     in_order = sorted(
         numbered, key=lambda entry: (entry.edition != "printed", int(entry.equation or 0))
     )
-    rest = (*REPAIRED_MARGINS, *REPAIRED, *SHARP, *CONDITIONAL, *PREDICTED)
+    rest = (*REPAIRED_MARGINS, *REPAIRED, *SHARP, *CONDITIONAL, *PREDICTED, *NORMALISER, *SLOPES)
     return (*in_order, *TABLE_1, *TABLE_2, *rest)
 
 
 def errata() -> tuple[Erratum, ...]:
-    """Return all errata, by number.
+    """Return all errata, by number; those from 101 on concern arXiv 2508.17821.
 
     Example:
         >>> errata()[0].title
         'Units'
     """
-    return ERRATA
+    return (*ERRATA, *OF_NORMALISER)
 
 
 def find(name: str | int) -> tuple[Entry, ...]:
@@ -203,11 +206,11 @@ def find_erratum(number: str | int) -> Erratum:
     digits = re.fullmatch(
         r"(?:(?:erratum|errata|err)\.?\s*)?(\d+)", str(number).strip(), flags=re.IGNORECASE
     )
-    out = [erratum for erratum in ERRATA if digits and erratum.number == int(digits[1])]
+    out = [erratum for erratum in errata() if digits and erratum.number == int(digits[1])]
     if not out:
         raise InputError(
-            f"no erratum has number {str(number).strip()}, expected 1 to {len(ERRATA)}. Use one of"
-            " those."
+            f"no erratum has number {str(number).strip()}, expected 1 to {len(ERRATA)}, or"
+            f" {OF_NORMALISER[0].number} to {OF_NORMALISER[-1].number}. Use one of those."
         )
     return out[0]
 
@@ -219,7 +222,7 @@ def errata_at(part: str) -> tuple[Erratum, ...]:
         >>> [erratum.number for erratum in errata_at("fig. 3")]
         [35]
     """
-    return tuple(erratum for erratum in ERRATA if part_of(part) in erratum.equations)
+    return tuple(erratum for erratum in errata() if part_of(part) in erratum.equations)
 
 
 def _plain(text: str) -> str:

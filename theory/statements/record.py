@@ -65,7 +65,7 @@ class Entry:
     an approximation). units: of both sides, "" for none. equation: the paper's number, or "" where
     it has none. part: where the paper puts it, such as "Theorem 1" or "Table 1 row d". errata:
     numbers of the errata that concern it. chain: the signs and members that follow `left` in
-    print, where they are more than `relation` and `expression`.
+    print, where they are more than `relation` and `expression`. paper: the one it is of.
     """
 
     name: str
@@ -81,6 +81,7 @@ class Entry:
     edition: Edition = "printed"
     errata: tuple[int, ...] = ()
     chain: tuple[tuple[Relation, sp.Basic], ...] = ()
+    paper: str = PAPER
 
     def __post_init__(self) -> None:
         for relation in (self.relation, *(sign for sign, _ in self.chain)):
@@ -101,9 +102,10 @@ class Entry:
     @property
     def as_written(self) -> bool:
         """Return whether terms and factors stand in the paper's own order; rows of tables, which
-        print has in words, do not.
+        print has in words, do not, nor what is of another paper.
         """
-        return self.edition == "printed" and not self.part.startswith("Table")
+        of_print = self.edition == "printed" and self.paper == PAPER
+        return of_print and not self.part.startswith("Table")
 
     @property
     def source(self) -> str:
@@ -115,9 +117,10 @@ class Entry:
             for place in (f"eq. ({self.equation})" if self.equation else "", self.part)
             if place
         ]
-        return (
-            f"{PAPER}, {', '.join(places)}" if places else f"not in print; {self.edition} edition"
-        )
+        if places:
+            return f"{self.paper}, {', '.join(places)}"
+        beside = "" if self.paper == PAPER else f" beside {self.paper}"
+        return f"not in print; {self.edition} edition{beside}"
 
 
 def definition(

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import sympy as sp
 
-from theory.errata.record import ERRATA, PREFACE, Erratum, sentences
+from theory.errata.record import ERRATA, OF_NORMALISER, PREFACE, Erratum, sentences
 from theory.errors import InputError
 from theory.statements.dimensions import check
 from theory.statements.record import LATEX_RELATIONS, Entry
@@ -20,7 +20,8 @@ Style = Literal["latex", "text", "python", "json"]
 
 _MATHEMATICS = r"""
 α \alpha   β \beta   η \eta   κ \kappa   λ \lambda   μ \mu   ξ \xi   π \pi   ρ \rho   σ \sigma
-φ \varphi   ω \omega   Δ \Delta   Σ \Sigma   ℙ \underline{p}
+φ \varphi   ω \omega   δ \delta   ε \varepsilon   ᾱ \bar{\alpha}   Δ \Delta   Σ \Sigma
+ℙ \underline{p}   ⅆ \tilde{d}   ∇ \nabla   ± \pm   ∓ \mp   ∉ \notin
 ≥ \ge   ≤ \le   ≠ \ne   ≲ \lesssim   ≳ \gtrsim   ≡ \equiv   ≈ \approx   ∈ \in   ∖ \setminus
 → \to   ↦ \mapsto   ↑ \uparrow   ↓ \downarrow   √ \surd   · \cdot   × \times   … \ldots   − -
 ‖ \|   ⟨ \langle   ⟩ \rangle   ½ \frac12   ᵀ ^{T}
@@ -158,7 +159,8 @@ def _tex(text: str) -> str:
     """Return prose as plain-ASCII LaTeX: signs beyond ASCII become mathematics (amssymb for one
     of them).
     """
-    return "".join(TEX.get(sign, sign) for sign in text.replace("p\u0332", "\u2119"))
+    single = text.replace("p\u0332", "\u2119").replace("d\u0303", "\u2146")
+    return "".join(TEX.get(sign, sign) for sign in single)
 
 
 def _python(expression: sp.Basic) -> str:
@@ -220,7 +222,7 @@ def _text(entry: Entry) -> str:
     ]
     lines += [
         f"  erratum {item.number}: {item.title}. {item.true}"
-        for item in ERRATA
+        for item in (*ERRATA, *OF_NORMALISER)
         if item.number in entry.errata
     ]
     return "\n".join(lines)

@@ -275,20 +275,32 @@ def test_tensors_are_repaired_from_their_files_but_not_from_memory(
     assert len(Store.open(out / "run.zarr").documents) == 3
 
 
-def test_a_damaged_effective_size_is_taken_out_and_told(
-    run: Path, model_folder: Path, text_folder: Path
+@pytest.mark.parametrize(
+    ("group", "variable", "options"),
+    [
+        ("effective", "loss", ("--tau", ".5", "--mode", "deletion")),
+        ("normaliser", "distance", ()),
+    ],
+)
+def test_a_damaged_group_of_its_own_command_is_taken_out_and_told(
+    group: str,
+    variable: str,
+    options: tuple[str, ...],
+    run: Path,
+    model_folder: Path,
+    text_folder: Path,
 ) -> None:
-    words = ["effective", model_folder, "--text", text_folder, "--documents", 3]
-    words += ["--length", LENGTH, "--tau", ".5", "--mode", "deletion", "--out", run, "--quiet"]
+    words = [group, model_folder, "--text", text_folder, "--documents", 3]
+    words += ["--length", LENGTH, *options, "--out", run, "--quiet"]
     assert geostat(*words).code == 0
     before = contents(run / "run.zarr")
-    chunks = (run / "run.zarr/effective/loss/c").rglob("*")
+    chunks = (run / f"run.zarr/{group}/{variable}/c").rglob("*")
     flipped(next(file for file in chunks if file.is_file()), at=0)
     assert geostat("doctor", run, "--json").code == 4
     said = geostat("doctor", run, "--repair")
     assert said.code == 0, said
-    assert "effective: taken out. Run the same `geostat effective` again" in said.stdout
-    assert "effective" not in Store.open(run / "run.zarr").results
+    assert f"{group}: taken out. Run the same `geostat {group}` again" in said.stdout
+    assert group not in Store.open(run / "run.zarr").results
     assert "verdicts" in Store.open(run / "run.zarr").results
     assert geostat(*words).code == 0
     assert contents(run / "run.zarr") == before

@@ -57,9 +57,9 @@ def test_an_erratum_is_found_by_its_number():
 def test_what_is_not_there_is_said_in_one_line():
     with pytest.raises(InputError, match=r"unheard-of.*`geostat theory` lists all"):
         statement("unheard-of")
-    last = len(list(catalogue.errata()))
+    last = catalogue.errata()[-1].number
     for asked, errata in (("99", True), ("erratum 99", False)):
-        with pytest.raises(TheoryError, match=rf"no erratum has number 99, expected 1 to {last}"):
+        with pytest.raises(TheoryError, match=rf"no erratum has number 99, .* to {last}\."):
             statement(asked, errata=errata)
     with pytest.raises(InputError, match=r"'theorem 3'\. Near it: Theorem"):
         statement("theorem 3")

@@ -1,4 +1,6 @@
-"""N* of single layers, taken out of /effective. Imports numpy and xarray."""
+"""Groups that a run may lack: who makes them, and N* of single layers, taken out of /effective.
+Imports numpy and xarray.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,15 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
+MAKERS: Final = {
+    "predictive": "predicted curves. Confront it again with --predict.",
+    "effective": "effective set sizes. Measure them with `geostat effective`.",
+    "effective_layers": "effective set sizes of single layers. Measure them with"
+    " `geostat effective --each layer`.",
+    "ablation": "losses under cuts of heads. Measure them with `geostat ablate`.",
+    "normaliser": "statements. Measure them with `geostat normaliser`.",
+}
+"""What is expected where a group is missing, and the remedy."""
 STARS: Final = ["n_star", "n_star_lower", "n_star_upper"]
 
 

@@ -1,0 +1,1 @@
+"""The normaliser's statements beside a run's heads."""
