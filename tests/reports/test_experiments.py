@@ -32,12 +32,9 @@ TABLES = ["sink", "regimes", "regime_sweep", "separable"]
 
 
 ALWAYS = tuple(plan for plan in FIGURES if not plan.group)
-DRAWN = tuple(
-    plan
-    for plan in FIGURES
-    if plan.group
-    not in {"", "predictive", "verdicts", "ingredients", "rivals", "effective", "normaliser"}
-)  # those are tested apart
+APART = {"", "predictive", "verdicts", "ingredients", "rivals"}
+APART |= {"effective", "effective_layers", "ablation", "normaliser"}
+DRAWN = tuple(plan for plan in FIGURES if plan.group not in APART)  # those are tested apart
 
 
 @pytest.mark.parametrize(
