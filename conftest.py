@@ -176,6 +176,7 @@ def examples_of_the_face(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
         (
             "geostat.api.",
             "geostat.runs.answers.",
+            "geostat.runs.ablation.api.",
             "geostat.runs.effective.api.",
             "geostat.runs.methods.",
             "geostat.runs.normaliser.api.",

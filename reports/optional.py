@@ -16,6 +16,7 @@ MAKERS: Final = {
     "effective_layers": "effective set sizes of single layers. Measure them with"
     " `geostat effective --each layer`.",
     "ablation": "losses under cuts of heads. Measure them with `geostat ablate`.",
+    "heads_cut": "losses under cuts of heads. Measure them with `geostat ablate`.",
     "normaliser": "statements. Measure them with `geostat normaliser`.",
 }
 """What is expected where a group is missing, and the remedy."""
@@ -40,3 +41,18 @@ def single_layers(data: xr.Dataset) -> xr.Dataset | None:
     layers = [int(str(scope).split()[1]) for scope in data["scope"].values]
     data = data.drop_vars("scope").rename(scope="layer").assign_coords(layer=layers)
     return data.assign_coords(document=documents)
+
+
+def heads_cut(data: xr.Dataset) -> xr.Dataset | None:
+    """Return /ablation where heads were cut one by one, or budgets shared out; its attribute
+    `shown` is the mode that is drawn of either.
+    """
+    names = [name for name in ("head_rise", "budget_rise") if name in data]
+    return data.assign_attrs(shown={name: _mode(data[name]) for name in names}) if names else None
+
+
+def _mode(data: xr.DataArray) -> str:
+    """Which mode is drawn: renormalisation, or, where that was not measured, the first that was."""
+    known = data.notnull().any([dim for dim in data.dims if dim != "mode"])
+    modes = [str(mode) for mode in data["mode"].values[known.values]]
+    return "renormalisation" if "renormalisation" in modes else modes[0]

@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from reports.errors import InputError
-from reports.optional import MAKERS, single_layers
+from reports.optional import MAKERS, heads_cut, single_layers
 from reports.text.number import count
 
 FOLDER = "tokens_{}"
@@ -63,9 +63,7 @@ class Run:
     envelope: xr.Dataset
     summary: xr.Dataset
     display: xr.Dataset
-    """What is derived to be shown: heads and documents pooled into curves; the paper's figures
-    are its attributes.
-    """
+    """Derived to be shown: heads and documents pooled; the paper's figures are its attributes."""
     example: xr.Dataset
     head_curves: xr.Dataset
     """Curves of every head, for a page that shows one at a time."""
@@ -120,8 +118,13 @@ class Run:
         return None if self.effective is None else single_layers(self.effective)
 
     @property
+    def heads_cut(self) -> xr.Dataset | None:
+        """Those of /ablation that a figure shows."""
+        return None if self.ablation is None else heads_cut(self.ablation)
+
+    @property
     def documents(self) -> int:
-        """Number K of documents."""
+        """Number K."""
         return self.capture.sizes["document"]
 
     @property

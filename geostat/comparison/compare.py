@@ -21,7 +21,7 @@ from geostat.comparison.curves import beside, results, spreads
 from geostat.comparison.differences import differences
 from geostat.comparison.quantities import Quantity, Scalar, quantities, scalars
 from geostat.comparison.reading import Source, groups_of, name_of, opened, reduced
-from geostat.comparison.token_needs import token_need_scalars, token_needs
+from geostat.comparison.token_needs import like_targets, token_need_scalars, token_needs
 from geostat.datasets.variable import Value, Variable, variables
 from geostat.paper import REPORTED
 from geostat.runs.console import QUIET, Console
@@ -91,7 +91,9 @@ def _side_by_side(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]]) 
     """The dataset of runs that have been reduced to numbers, with what is said of them."""
     names = names_of([one.model for one in held], [one.path for one in held])
     asked = quantities(list(dict.fromkeys(pair for one in held for pair in one.pairs)))
-    asked += [one for one in token_needs() if any(one.key in found for found in by_run)]
+    other_targets = like_targets(held)
+    if not other_targets:
+        asked += [one for one in token_needs() if any(one.key in found for found in by_run)]
     parts = [
         _estimates(held, by_run, asked),
         differences(held, by_run, asked),
@@ -110,7 +112,7 @@ def _side_by_side(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]]) 
     data.attrs = {
         "long_name": "runs side by side",
         "letters": list(LETTERS[: len(held)]),
-        "notes": notes(held),
+        "notes": notes(held) + other_targets,
         "reported": json.dumps(_reported(asked), ensure_ascii=False),
         "claims": json.dumps(list(claims.values()), ensure_ascii=False),
         "provenance": json.dumps(provenance, default=str),

@@ -4,11 +4,15 @@ Imports numpy and xarray.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import xarray as xr
 
+from geostat.comparison.comparability import LETTERS, Held
 from geostat.comparison.quantities import Quantity, Scalar
 from geostat.experiments.effective_dataset import cells_of
-from geostat.experiments.effective_size import star
+from geostat.experiments.effective_size import crossing, next_size
 from geostat.paper import EFFECTIVE
 
 KEYS = {mode: f"n_star_{mode}" for mode in ("deletion", "renormalisation")}
@@ -19,7 +23,7 @@ def token_needs() -> list[Quantity]:
     return [
         Quantity(
             key,
-            f"effective attention set size N* at {EFFECTIVE['tau']:.0%}, {mode}",
+            f"effective attention set size N* at {EFFECTIVE['tau']:.0%}, {mode}, not rounded up",
             r"N^*",
             EFFECTIVE["source"],
             over="heads",
@@ -37,7 +41,22 @@ def token_need_scalars(effective: xr.Dataset, heads: int) -> dict[str, Scalar]:
         if not known:
             continue
         plain, tokens = effective["plain_loss"].values, int(effective.attrs["tokens"])
-        found = star(plain, known, EFFECTIVE["tau"], tokens)
-        if found.value == found.value and found.without is not None:
-            out[key] = Scalar(estimate=float(found.value), without=found.without, heads=heads)
+        if next_size(plain, known, [EFFECTIVE["tau"]], tokens) is None:
+            place, without = crossing(plain, known, EFFECTIVE["tau"], tokens)
+            if (without == 1).all():  # no document moves it from 1: no error is told
+                without = np.full_like(without, np.nan)
+            out[key] = Scalar(estimate=float(place), without=without, heads=heads)
     return out
+
+
+def like_targets(held: Sequence[Held]) -> list[str]:
+    """Return a note where runs hold effective sizes of other targets, which are not compared."""
+    asked = {
+        letter: str(one.groups["effective"].attrs["target"])
+        for letter, one in zip(LETTERS, held, strict=False)
+        if "effective" in one.groups
+    }
+    if len(set(asked.values())) < 2:
+        return []
+    said = "; ".join(f"{letter}: {target}" for letter, target in asked.items())
+    return [f"Effective sizes are of other targets ({said}), so they are not compared."]

@@ -8,17 +8,19 @@ documents. Imports numpy and xarray.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
 
 from geostat.datasets.variable import Value, join, variables, words_along
 from geostat.experiments.ablation_records import BUDGETS, CELLS, FACTS, GAIN, HEADS, REGIME
-from geostat.experiments.ablation_words import answers, primary
+from geostat.experiments.ablation_words import answers, primary, primary_size
 from geostat.experiments.budgets import WAYS
 from geostat.experiments.context import context_dataset
 from geostat.experiments.effective_size import PLAIN, Cell
@@ -46,23 +48,30 @@ def cells_of(data: xr.Dataset) -> tuple[dict[Cell, FloatArray], dict[Cell, Float
     return {PLAIN: data["plain_loss"].values, **losses}, {}
 
 
+def sizes_held(losses: Iterable[Cell], shape: tuple[int, int]) -> dict[str, list[int]]:
+    """Return the N at which every head, of (layers, heads), was cut alone, by mode."""
+    counts: Counter[tuple[str, int]] = Counter(
+        (cell.mode, cell.n) for cell in losses if re.fullmatch(r"L\d+H\d+", cell.scope)
+    )
+    whole = sorted(key for key, count in counts.items() if count == shape[0] * shape[1])
+    return {mode: [n for m, n in whole if m == mode] for mode in dict.fromkeys(m for m, _ in whole)}
+
+
+def budgets_held(losses: Iterable[Cell]) -> list[int]:
+    """Return the budgets that were shared out in some way, ascending."""
+    return sorted({cell.n for cell in losses if cell.scope.partition(",")[0] == "budget"})
+
+
 def ablation_dataset(
-    losses: Mapping[Cell, FloatArray],
-    facts: Facts,
-    *,
-    sizes: Sequence[int],
-    budgets: Sequence[int],
-    tau: float,
-    told: Mapping[str, Any],
+    losses: Mapping[Cell, FloatArray], facts: Facts, *, tau: float, told: Mapping[str, Any]
 ) -> xr.Dataset:
-    """Return /ablation from every loss that was measured.
+    """Return /ablation from every loss that was measured, by this question or earlier ones.
 
     Args:
         losses: by cut, (document), the model's own under PLAIN.
-        facts: what is known of heads.
-        sizes: N at which heads were cut alone; budgets: that were shared out, in tokens a head.
+        facts: what is known of heads, at every N and budget that was measured.
         tau: by which share the loss may rise at a head's own N*.
-        told: attributes; `draws`, `regime_tokens`, `greedy_sizes` and `context_tau` among them.
+        told: attributes; `greedy_sizes` and `context_tau` among them.
 
     Returns:
         CELLS and FACTS; of what was measured whole HEADS, BUDGETS, REGIME and `context.VARIABLES`.
@@ -71,7 +80,7 @@ def ablation_dataset(
     cells = list(rises)
     numbers: dict[str, Value] = {
         "plain_loss": losses[PLAIN],
-        "loss": np.stack([losses[cell] for cell in cells]) if cells else np.empty((0, 0)),
+        "loss": np.array([losses[cell] for cell in cells]).reshape(len(cells), -1),
         **{
             f"cell_{name}": np.array(
                 [getattr(cell, name) for cell in cells], int if name == "n" else object
@@ -82,10 +91,10 @@ def ablation_dataset(
     data = xr.Dataset(variables(CELLS, numbers), attrs={"tau": tau, **told})
     data.attrs["long_name"] = "losses under cuts of heads"
     parts = [
-        _facts(facts, sizes),
-        _heads(rises, facts, sizes, tau),
-        _budgets(rises, budgets, str(told["greedy_sizes"])),
-        _regimes(rises, facts, int(told["regime_tokens"]), int(told["draws"])),
+        _facts(facts),
+        _heads(rises, facts, tau),
+        _budgets(rises, str(told["greedy_sizes"])),
+        _regimes(rises, facts),
         context_dataset(losses, float(told["context_tau"])),
     ]
     known = [part for part in parts if part is not None]
@@ -96,79 +105,81 @@ def ablation_dataset(
     )
     for part in known:
         along = part.reindex(mode=modes) if "mode" in part.dims else part
-        data = data.merge(along, combine_attrs="override")
-    data = data.assign_coords(
-        mode=words_along("mode", modes, "what becomes of tokens that are not kept")
-    )
-    data.attrs["answers"] = list(answers(data).values())
+        data = data.merge(along, combine_attrs="override", join="outer")
+    if modes:
+        words = words_along("mode", modes, "what becomes of tokens that are not kept")
+        data = data.assign_coords(mode=words)
     data.attrs["primary"] = primary(data)
+    data.attrs["answers"] = answers(data)
     return data
 
 
-def _facts(facts: Facts, sizes: Sequence[int]) -> xr.Dataset:
-    """Return what is known of heads at the sizes at which they were cut."""
-    at = [list(facts.sizes).index(n) for n in sizes]
-    numbers: dict[str, Value] = {name: each[..., at] for name, each in facts.curves.items()}
-    numbers["kept_mass"] = facts.kept_mass[..., [n - 1 for n in sizes]]
-    numbers |= {"entropy": facts.entropy, "sharp_f_lower": facts.sharp_f[..., at]}
-    return xr.Dataset(variables(FACTS, numbers), coords=_sizes(sizes))
+def _facts(facts: Facts) -> xr.Dataset:
+    """Return what is known of heads."""
+    numbers: dict[str, Value] = dict(facts.curves)
+    numbers["kept_mass"] = facts.kept_mass[..., [n - 1 for n in facts.sizes]]
+    numbers |= {"entropy": facts.entropy, "sharp_f_lower": facts.sharp_f}
+    return xr.Dataset(variables(FACTS, numbers), coords=_sizes(facts.sizes))
 
 
-def _heads(
-    rises: Mapping[Cell, FloatArray], facts: Facts, sizes: Sequence[int], tau: float
-) -> xr.Dataset | None:
+def _heads(rises: Mapping[Cell, FloatArray], facts: Facts, tau: float) -> xr.Dataset | None:
     """Return what single heads cost, and what tells it; None where that was not measured."""
-    layers, heads = facts.shape
-    outcomes = _outcomes(sizes, tau, facts.tokens)
-    modes = [
-        mode
-        for mode in dict.fromkeys(cell.mode for cell in rises)
-        if all(
-            head_cell(layer, head, mode, n) in rises
-            for layer in range(layers)
-            for head in range(heads)
-            for n in sizes
-        )
-    ]
-    if not modes:
+    held = sizes_held(rises, facts.shape)
+    parts = [_of_mode(rises, facts, mode, sizes, tau) for mode, sizes in held.items()]
+    if not parts:
         return None
-    parts: dict[str, list[Estimate]] = {"head_rise": [], "rank_correlation": [], "told": []}
-    stars = []
-    for mode in modes:
-        each = np.stack(
+    data = xr.concat(parts, "mode", join="outer", combine_attrs="override")
+    sizes = sorted(data["n"].values.tolist())
+    outcomes = [*(f"rise at N = {n}" for n in sizes), _star_name(tau)]
+    words = words_along("outcome", outcomes, "what the model loses")
+    data = data.reindex(n=sizes, outcome=outcomes)
+    return data.assign_coords(outcome=words, **_sizes(sizes))
+
+
+def _of_mode(
+    rises: Mapping[Cell, FloatArray], facts: Facts, mode: str, sizes: Sequence[int], tau: float
+) -> xr.Dataset:
+    layers, heads = facts.shape
+    each = np.stack(
+        [
             [
-                [
-                    [rises[head_cell(layer, head, mode, n)] for head in range(heads)]
-                    for layer in range(layers)
-                ]
-                for n in sizes
+                [rises[head_cell(layer, head, mode, n)] for head in range(heads)]
+                for layer in range(layers)
             ]
-        )
-        rise = np.moveaxis(each, -1, 0)  # (document, n, layer, head)
-        mean = document_mean(rise)
-        parts["head_rise"].append(mean)
-        stars.append(_star(mean.value, sizes, tau, facts.tokens))
-        of = [
-            Heads(
-                rise=rise.reshape(*rise.shape[:2], -1),
-                outcome=outcome.of,
-                known=facts.predictors(outcome.n),
-                layer=np.repeat(np.arange(layers), heads),
-            )
-            for outcome in outcomes
+            for n in sizes
         ]
-        parts["rank_correlation"].append(_stacked([associations(one) for one in of]))
-        parts["told"].append(_stacked([predictions(one) for one in of]))
-    numbers: dict[str, Value] = {name: _stacked(each) for name, each in parts.items()}
+    )
+    rise = np.moveaxis(each, -1, 0)  # (document, n, layer, head)
+    mean = document_mean(rise)
+    weights = facts.of_weights(sizes)
+    outcomes = _outcomes(sizes, tau, facts.tokens)
+    correlations, told, counts = [], [], []
+    for outcome in outcomes:
+        of = Heads(
+            rise=rise.reshape(*rise.shape[:2], -1),
+            outcome=outcome.of,
+            known=facts.predictors(outcome.n),
+            layer=np.repeat(np.arange(layers), heads),
+        )
+        correlations.append(associations(of))
+        found, count = predictions(of, weights)
+        told.append(found)
+        counts.append(count)
+    numbers: dict[str, Value] = {
+        "head_rise": _stacked([mean]),
+        "head_n_star": _star(mean.value, sizes, tau, facts.tokens)[None],
+        "rank_correlation": _stacked([_stacked(correlations)]),
+        "told": _stacked([_stacked(told)]),
+        "told_heads": np.array([counts]),
+    }
     coords = {
-        "mode": modes,
+        "mode": [mode],
         "outcome": words_along("outcome", [one.name for one in outcomes], "what the model loses"),
         "known": words_along("known", PREDICTORS, "what is known of a head"),
         "given": words_along("given", GIVEN, "what is held fixed"),
         "told_by": words_along("told_by", (*MODELS, GAIN), "what tells of layers left out"),
     }
-    data = variables(HEADS, numbers | {"head_n_star": np.stack(stars)})
-    return xr.Dataset(data, coords=coords | _sizes(sizes))
+    return xr.Dataset(variables(HEADS, numbers), coords=coords | _sizes(sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,15 +194,22 @@ class Outcome:
 
 
 def _outcomes(sizes: Sequence[int], tau: float, tokens: int) -> list[Outcome]:
-    """Return the rise at each N, and N* at the smallest N above 1."""
+    """Return the rise at each N, and N* at the primary N."""
 
     def rise(at: int, mean: FloatArray) -> FloatArray:
         return mean[at]
 
-    small = next((n for n in sizes if n > 1), sizes[0])
     return [Outcome(f"rise at N = {n}", n, partial(rise, at)) for at, n in enumerate(sizes)] + [
-        Outcome(f"N* at {100 * tau:.3g}%", small, lambda mean: _star(mean, sizes, tau, tokens))
+        Outcome(
+            _star_name(tau),
+            primary_size(sizes),
+            lambda mean: _star(mean, sizes, tau, tokens),
+        )
     ]
+
+
+def _star_name(tau: float) -> str:
+    return f"N* at {100 * tau:.3g}%"
 
 
 def _star(mean: FloatArray, sizes: Sequence[int], tau: float, tokens: int) -> FloatArray:
@@ -202,23 +220,16 @@ def _star(mean: FloatArray, sizes: Sequence[int], tau: float, tokens: int) -> Fl
     return np.where(within.any(axis=0), np.asarray(sizes)[within.argmax(axis=0)], tokens)
 
 
-def _budgets(
-    rises: Mapping[Cell, FloatArray], budgets: Sequence[int], sizes: str
-) -> xr.Dataset | None:
-    """Return what budgets cost by how they are shared; None where none was."""
+def _budgets(rises: Mapping[Cell, FloatArray], sizes: str) -> xr.Dataset | None:
+    """Return what budgets cost, by how they are shared; None where none was."""
     modes = list(dict.fromkeys(cell.mode for cell in rises if cell.scope == "budget"))
     if not modes:
         return None
-    documents = len(next(iter(rises.values())))
+    budgets, documents = budgets_held(rises), len(next(iter(rises.values())))
     each = np.full((documents, len(modes), len(budgets), len(WAYS)), np.nan)
     for place in np.ndindex(each.shape[1:]):
-        mode, budget, way = (
-            modes[place[0]],
-            budgets[place[1]],
-            list(WAYS)[place[2]],
-        )
-        scope = f"budget {sizes}" if way == "greedy" else "budget"
-        if (cell := Cell(scope, way, mode, budget)) in rises:
+        mode, budget, way = modes[place[0]], budgets[place[1]], list(WAYS)[place[2]]
+        if (cell := budget_cell(way, mode, budget, sizes)) in rises:
             each[(slice(None), *place)] = rises[cell]
     against = each - each[..., [list(WAYS).index("mass")]]
     numbers: dict[str, Value] = {
@@ -227,46 +238,49 @@ def _budgets(
     }
     coords = {
         "mode": modes,
-        "budget": xr.Variable("budget", list(budgets), {"long_name": "tokens a head keeps, mean"}),
+        "budget": xr.Variable("budget", budgets, {"long_name": "tokens a head keeps, mean"}),
         "way": words_along("way", WAYS, "how the budget is shared out"),
     }
     return xr.Dataset(variables(BUDGETS, numbers), coords=coords)
 
 
-def _regimes(
-    rises: Mapping[Cell, FloatArray], facts: Facts, n: int, draws: int
-) -> xr.Dataset | None:
+def budget_cell(way: str, mode: str, budget: int, sizes: str) -> Cell:
+    """Name a budget that is shared out; a greedy one rests on losses at these `sizes`."""
+    return Cell(f"budget, losses at {sizes}" if way == "greedy" else "budget", way, mode, budget)
+
+
+def _regimes(rises: Mapping[Cell, FloatArray], facts: Facts) -> xr.Dataset | None:
     """Return what regimes cost beside as many heads drawn from all; None where none was cut."""
     regimes = [name for name in REGIMES[1:] if any(cell.scope == name for cell in rises)]
     if not regimes:
         return None
-    cuts = [
-        (mode, size)
-        for mode, size in dict.fromkeys(
-            (cell.mode, cell.n) for cell in rises if cell.scope in regimes
-        )
-        if size in (0, n)
-    ]
+    cuts = list(dict.fromkeys((c.mode, c.n) for c in rises if c.scope in regimes))
+    cuts.sort(key=lambda cut: (cut[1] == 0, cut))
     documents = len(next(iter(rises.values())))
+    draws = [
+        {c.scope.rpartition(" ")[2] for c in rises if c.scope.startswith(f"{name}, draw ")}
+        for name in regimes
+    ]
+    most = max(len(one) for one in draws)
     each = np.full((documents, len(regimes), len(cuts)), np.nan)
-    drawn = np.full((len(regimes), len(cuts), draws), np.nan)
+    drawn = np.full((len(regimes), len(cuts), most), np.nan)
     for i, j in np.ndindex(len(regimes), len(cuts)):
         mode, size = cuts[j]
         if (cell := Cell(regimes[i], "attention", mode, size)) in rises:
             each[:, i, j] = rises[cell]
-        for draw in range(draws):
-            name = f"{regimes[i]}, draw {draw}"
-            if (cell := Cell(name, "attention", mode, size)) in rises:
+        for draw in range(most):
+            cell = Cell(f"{regimes[i]}, draw {draw}", "attention", mode, size)
+            if cell in rises:
                 drawn[i, j, draw] = rises[cell].mean()
     mean = document_mean(each)
-    middle = np.median(drawn, axis=-1)
-    farther = np.abs(drawn - middle[..., None]) >= np.abs(mean.value - middle)[..., None]
-    told = np.isfinite(drawn).all(axis=-1) & np.isfinite(mean.value)
+    own, count = mean.value[..., None], np.isfinite(drawn).sum(axis=-1)
+    fewer = np.minimum((drawn <= own).sum(axis=-1), (drawn >= own).sum(axis=-1))
+    p = np.minimum(1.0, 2 * (fewer + 1) / (count + 1))
     numbers: dict[str, Value] = {
         "regime_rise": mean,
         "regime_heads": np.array([int(facts.of_regime(name).sum()) for name in regimes]),
         "drawn_rise": drawn,
-        "drawn_p": np.where(told, (farther.sum(axis=-1) + 1) / (draws + 1), np.nan),
+        "drawn_p": np.where((count > 0) & np.isfinite(mean.value), p, np.nan),
     }
     names = [f"keep {size}, {mode}" if size else "taken out" for mode, size in cuts]
     coords = {
@@ -282,6 +296,4 @@ def _sizes(sizes: Sequence[int]) -> dict[str, Any]:
 
 def _stacked(each: Sequence[Estimate]) -> Estimate:
     """Return estimates along a new first axis."""
-    joined = join(each, np.stack)
-    assert isinstance(joined, Estimate)
-    return joined
+    return cast("Estimate", join(each, np.stack))

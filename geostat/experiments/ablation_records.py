@@ -48,10 +48,12 @@ HEADS: Final = (
     ),
     _estimate(
         "told",
-        "share of the variance of the loss's ranks that is told for layers left out",
+        "share of the variance of the loss's ranks that is told for layers left out; errors over"
+        " documents and layers",
         symbol="R^2",
         dims=("mode", "outcome", "told_by"),
     ),
+    Variable("told_heads", "heads that this is over", dims=("mode", "outcome")),
 )
 FACTS: Final = (
     *(
@@ -92,8 +94,8 @@ REGIME: Final = (
     ),
     Variable(
         "drawn_p",
-        "share of draws, the regime itself among them, whose rise lies as far from the draws'"
-        " median",
+        "two-sided p-value of the regime among as many drawn heads: twice the share of draws, the"
+        " regime itself among them, on its side",
         symbol="p",
         dims=("regime", "cut"),
     ),

@@ -2,8 +2,8 @@ r"""Budgets: how many tokens N_h each head keeps where Σ_h N_h is fixed.
 
 Ways to share a budget of B tokens a head: alike (uniform); so that all heads keep the same mass of
 their weights; in proportion to exp(entropy), the effective number of tokens; in proportion to
-1 − F or to F (geometry, both ways); and by measured losses of single heads (greedy, the ceiling
-as far as losses of single heads add up). Every head keeps from 1 to T tokens. Imports numpy.
+1 − F or to F (geometry, both ways); and by measured losses of single heads (greedy: the best, did
+losses of single heads add up). Every head keeps from 1 to T tokens. Imports numpy.
 """
 
 from __future__ import annotations
@@ -121,11 +121,13 @@ def greedy(losses: Mapping[int, FloatArray], budget: int, tokens: int) -> IntArr
     """Return sizes that bring Σ_h loss_h(N_h) down fastest a token, on the lower convex hull of
     each head's losses.
 
-    losses: of single heads, (head), by the sizes N that were measured; 0 at N = T. Between them
-    the hull is a line in N, so a step that the budget does not cover is taken in part.
+    losses: of single heads, (head), by the sizes N that were measured; 0 at N = T. They are taken
+    to fall with N: what lies below the loss at some larger N, or below 0, is raised to it. Between
+    sizes the hull is a line in N, so a step that the budget does not cover is taken in part.
     """
     grid = sorted(n for n in losses if n < tokens)
     curves = np.stack([*(losses[n] for n in grid), np.zeros_like(losses[grid[0]])], axis=1)
+    curves = np.maximum.accumulate(curves[:, ::-1], axis=1)[:, ::-1]
     sizes = np.array([*grid, tokens])
     if grid[0] > 1:
         raise ValueError("losses at N = 1 are needed")

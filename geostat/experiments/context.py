@@ -8,6 +8,7 @@ needs so many tokens whatever the context; 1: a share of it. Imports numpy and x
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -15,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.datasets.variable import Value, Variable, join, variables
-from geostat.experiments.effective_size import Cell, next_size, star
+from geostat.experiments.effective_size import Cell, crossing, next_size, star
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import Estimate, jackknife
 
@@ -63,48 +64,62 @@ def contexts_of(losses: Mapping[Cell, FloatArray]) -> list[int]:
 
 
 def context_dataset(losses: Mapping[Cell, FloatArray], tau: float) -> xr.Dataset | None:
-    """Return VARIABLES from losses; None where fewer than two contexts were settled."""
+    """Return VARIABLES from losses, NaN where N* is not settled; None where no mode has two
+    contexts.
+    """
     contexts = contexts_of(losses)
-    found: dict[str, dict[int, Estimate]] = {}
-    for mode in dict.fromkeys(cell.mode for cell in losses if cell.scope.startswith("last ")):
+    modes = dict.fromkeys(c.mode for c in losses if c.mode and c.scope.startswith("last "))
+    stars: list[list[Estimate]] = []
+    powers: list[Estimate] = []
+    for mode in modes:
+        row, places = [], {}
         for context in contexts:
             plain, curve = losses[plain_cell(context)], curve_of(losses, context, mode)
-            if mode and curve and next_size(plain, curve, [tau], context) is None:
-                found.setdefault(mode, {})[context] = star(plain, curve, tau, context)
-    settled = [one for one in contexts if all(one in each for each in found.values())]
-    if not found or len(settled) < 2:
+            settled = bool(curve) and next_size(plain, curve, [tau], context) is None
+            row.append(star(plain, curve, tau, context) if settled else _unknown(len(plain)))
+            if settled:
+                places[context] = crossing(plain, curve, tau, context)
+        stars.append(row)
+        powers.append(power(places))
+    if not any(np.isfinite(one.value) for one in powers):
         return None
-    stars = [[each[context] for context in settled] for each in found.values()]
-    rows = [_together(row) for row in stars]
     numbers: dict[str, Value] = {
-        "context_n_star": _together(rows),
-        "context_loss": np.stack([losses[plain_cell(one)] for one in settled]),
-        "context_power": _together([power(settled, row) for row in rows]),
+        "context_n_star": _together([_together(row) for row in stars]),
+        "context_loss": np.stack([losses[plain_cell(one)] for one in contexts]),
+        "context_power": _together(powers),
     }
     coords = {
-        "mode": list(found),
-        "context": xr.Variable("context", settled, {"long_name": "tokens of context L"}),
+        "mode": list(modes),
+        "context": xr.Variable("context", contexts, {"long_name": "tokens of context L"}),
     }
     return xr.Dataset(variables(VARIABLES, numbers), coords=coords)
 
 
-def power(contexts: Sequence[int], stars: Estimate) -> Estimate:
-    """Return γ from N* of each context, (context), with N* without each document, (context,
-    document).
+def power(places: Mapping[int, tuple[FloatArray, FloatArray]]) -> Estimate:
+    """Return γ from where the mean rise crosses τ in each context, and that without each document,
+    (document); NaN of fewer than two contexts.
 
-    >>> sizes = Estimate(**{part: np.array([2.0, 4.0]) for part in ("value", "se", "lower",
-    ...     "upper")}, without=np.array([[2.0, 2.0], [4.0, 4.0]]))
-    >>> round(float(power([8, 32], sizes).value), 3)
+    >>> round(float(power({8: (np.array(2.0), np.full(2, 2.0)),
+    ...                    32: (np.array(4.0), np.full(2, 4.0))}).value), 3)
     0.5
     """
-    logs = np.log(np.asarray(contexts, dtype=np.float64))
+    if len(places) < 2:
+        return _unknown(2)
+    logs = np.log([float(context) for context in places])
     weights = (logs - logs.mean()) / ((logs - logs.mean()) ** 2).sum()
-    assert stars.without is not None
-    return jackknife(np.asarray(weights @ np.log(stars.value)), np.log(stars.without).T @ weights)
+    value, without = (
+        np.log(np.stack([place[part] for place in places.values()])) for part in (0, 1)
+    )
+    return jackknife(np.asarray(weights @ value), without.T @ weights)
+
+
+def _unknown(documents: int) -> Estimate:
+    return jackknife(np.array(np.nan), np.full(documents, np.nan))
 
 
 def _together(each: Sequence[Estimate]) -> Estimate:
     """Return estimates along a new first axis; the interval's scale is theirs."""
-    joined = join(each, np.stack)
+    bare = [replace(one, without=None, scale="plain") for one in each]
+    joined = join(bare, np.stack)
     assert isinstance(joined, Estimate)
     return joined

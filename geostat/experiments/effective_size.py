@@ -86,20 +86,29 @@ def star(plain: FloatArray, losses: Mapping[int, FloatArray], tau: float, tokens
     the window. None are given where no document moves it from 1.
     """
     _, high = bracket(_means(plain, losses), tau, tokens)
-    each = rises(plain, losses)
-    sizes = [*each, tokens]
-    table = np.stack([*each.values(), np.zeros_like(plain)], axis=1)  # (document, size)
-    crossing = np.log(_crossing(sizes, table.mean(axis=0), tau))
-    without = np.log([_crossing(sizes, row, tau) for row in leave_one_out_mean(table)])
+    place, without = (np.log(one) for one in crossing(plain, losses, tau, tokens))
     settled = next_size(plain, losses, [tau], tokens) is None
     value = np.array(float(high) if settled else np.nan)
-    found = jackknife(np.array(crossing), without).exp(value)
+    found = jackknife(place, without).exp(value)
     limits = {
         side: np.clip(np.ceil(getattr(found, side) - ROUNDING), 1, tokens)
         for side in ("lower", "upper")
     }
-    told = np.isfinite(value) & (crossing > 0 or bool((without > 0).any()))
+    told = np.isfinite(value) & (bool(place > 0) or bool((without > 0).any()))
     return replace(found, **limits).with_error_where(told)
+
+
+def crossing(
+    plain: FloatArray, losses: Mapping[int, FloatArray], tau: float, tokens: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the place where the mean rise crosses τ, which N* rounds up, and that without each
+    document, (document).
+    """
+    each = rises(plain, losses)
+    sizes = [*each, tokens]
+    table = np.stack([*each.values(), np.zeros_like(plain)], axis=1)  # (document, size)
+    without = np.array([_crossing(sizes, row, tau) for row in leave_one_out_mean(table)])
+    return np.array(_crossing(sizes, table.mean(axis=0), tau)), without
 
 
 def _crossing(sizes: Sequence[int], rise: FloatArray, tau: float) -> float:

@@ -111,3 +111,11 @@ class Facts:
         out["kept_mass"] = self.kept_mass[..., n - 1].reshape(documents, -1)
         out["entropy"] = self.entropy.reshape(documents, -1)
         return out
+
+    def of_weights(self, sizes: Sequence[int]) -> dict[str, FloatArray]:
+        """Return what weights alone tell: kept mass at each N and entropy, (document, head)."""
+        documents = len(self.entropy)
+        masses = {
+            f"kept_mass at {n}": self.kept_mass[..., n - 1].reshape(documents, -1) for n in sizes
+        }
+        return masses | {"entropy": self.entropy.reshape(documents, -1)}

@@ -3,19 +3,22 @@ r"""Does a head's geometry tell what the model loses where that head alone is cu
 Rank correlations over heads (Spearman) of what is known of a head with the relative rise of the
 loss; partial ones given kept mass and entropy of its weights, that is of the residuals of both
 ranks after least squares on the ranks of these; and what geometry adds to them in predicting layers
-that were left out. Errors are over documents, for these heads. Imports numpy.
+that were left out. Errors are over documents, for these heads; of what layers left out tell over
+layers too. Imports numpy and scipy.special.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from scipy.special import stdtrit
 
+from geostat.experiments.sink import fisher
 from geostat.statistics.arrays import FloatArray, ratio
-from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
+from geostat.statistics.jackknife import LEVEL, Estimate, jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
 from geostat.statistics.ranks import ranks
 
@@ -49,7 +52,8 @@ class Heads:
 
 
 def associations(heads: Heads) -> Estimate:
-    """Return rank correlations with the rise, (predictor, given), with a document jackknife.
+    """Return rank correlations with the rise, (predictor, given), with a document jackknife on
+    Fisher's z.
 
     Predictors in the order of `heads.known`, `given` as in GIVEN. A control is not given itself.
     NaN where either is level, or what is left of it is.
@@ -61,35 +65,60 @@ def associations(heads: Heads) -> Estimate:
             [[_partial(name, rise, known, heads.layer, given) for given in GIVEN] for name in names]
         )
 
-    return _over_documents(of, heads)
+    return fisher(*_over_documents(of, heads))
 
 
-def predictions(heads: Heads) -> Estimate:
+def predictions(heads: Heads, weights: Mapping[str, FloatArray]) -> tuple[Estimate, int]:
     """Return the share of the variance of the rise's ranks that is told for layers left out, R² by
-    MODELS, and how much geometry adds to weights: (model + 1), with a document jackknife.
+    MODELS, and how much geometry adds to weights: (model + 1); and over how many heads.
 
-    Least squares on ranks, each layer predicted from the others; R² is against their mean. What is
-    known of no head is left out. NaN where there are too few heads (`SPARE`) or one layer.
+    Least squares on ranks, and on their squares where there are more than two, each layer predicted
+    from the others; R² is against their mean. All models are of the same heads, those of which all
+    is known that is known of most. The standard error joins that over documents and that over
+    layers (jackknives), for a sum over few layers may be good by luck. NaN where there are too few
+    heads (`SPARE`) or one layer.
+
+    weights: what weights alone tell, such as kept mass at several N, as `heads.known`.
     """
+    geometry = {name: each for name, each in heads.known.items() if name not in WEIGHTS}
+    every = {**geometry, **weights}
+    means = {name: mean_over_documents(x) if x.ndim == 2 else x for name, x in every.items()}
+    used = {name for name, mean in means.items() if np.isfinite(mean).mean() > 0.5}
+    use = np.isfinite(
+        np.stack([mean_over_documents(heads.rise).sum(axis=0), *(means[name] for name in used)])
+    ).all(axis=0)
+    layer, layers = heads.layer[use], np.unique(heads.layer[use])
+    groups = [[name for name in part if name in used] for part in (weights, geometry, every)]
 
-    def of(rise: FloatArray, known: Mapping[str, FloatArray]) -> FloatArray:
-        weights, geometry = (
-            [name for name in known if (name in WEIGHTS) is own and np.isfinite(known[name]).any()]
-            for own in (True, False)
-        )
-        told = [
-            _left_out(rise, [known[name] for name in names], heads.layer)
-            for names in (weights, geometry, weights + geometry)
-        ]
-        return np.array([*told, told[2] - told[0]])
+    def parts(rise: FloatArray, known: Mapping[str, FloatArray]) -> FloatArray:
+        """Squares that each model leaves and those about the mean, (layer, model + 1)."""
+        told = [_left_out(rise[use], [known[name][use] for name in part], layer) for part in groups]
+        return np.stack([*(missed for missed, _ in told), told[0][1]], axis=-1)
 
-    return _over_documents(of, heads)
+    own = Heads(rise=heads.rise, outcome=heads.outcome, known=every, layer=heads.layer)
+    value, without = _over_documents(parts, own)
+    others = np.stack([np.delete(value, at, axis=0) for at in range(len(layers))])
+    found = jackknife(_shares(value), _shares(without))
+    over_layers = jackknife(_shares(value), _shares(others)).se
+    se = np.hypot(found.se, over_layers)
+    half = stdtrit(max(min(len(without), len(layers)) - 1, 1), 0.5 + LEVEL / 2) * se
+    joined = replace(found, se=se, lower=found.value - half, upper=found.value + half, skew=None)
+    return joined, int(use.sum())
+
+
+def _shares(parts: FloatArray) -> FloatArray:
+    """Return R² by model, and what geometry adds, (..., model + 1), from squares by layer."""
+    sums = parts.sum(axis=-2)
+    told = 1 - ratio(sums[..., :-1], sums[..., -1:])
+    return np.concatenate([told, told[..., 2:] - told[..., :1]], axis=-1)
 
 
 def _over_documents(
     function: Callable[[FloatArray, Mapping[str, FloatArray]], FloatArray], heads: Heads
-) -> Estimate:
-    """Put means over documents through a function, and those without each document."""
+) -> tuple[FloatArray, FloatArray]:
+    """Put means over documents through a function, and those without each document, (document,
+    ...).
+    """
     means = {
         name: mean_over_documents(each) if each.ndim == 2 else each
         for name, each in heads.known.items()
@@ -104,7 +133,7 @@ def _over_documents(
         for at, one in enumerate(fewer)
     ]
     value = function(heads.outcome(mean_over_documents(heads.rise)), means)
-    return jackknife(value, np.stack(replicates))
+    return value, np.stack(replicates)
 
 
 def _partial(
@@ -133,19 +162,25 @@ def _residual(design: FloatArray, values: FloatArray) -> FloatArray:
     return values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
 
 
-def _left_out(rise: FloatArray, known: Sequence[FloatArray], layer: FloatArray) -> float:
-    """Return R² of the ranks of the rise, each layer predicted from the others."""
-    use = np.isfinite(np.stack([rise, *known])).all(axis=0)
-    layers = np.unique(layer[use])
-    fewest = min(((layer[use] != one).sum() for one in layers), default=0)
-    if len(layers) < 2 or fewest < SPARE * (len(known) + 1):
-        return np.nan
-    y = ranks(rise[use])
-    design = np.stack([np.ones(use.sum()), *(ranks(one[use]) for one in known)], axis=1)
-    missed = expected = 0.0
-    for one in layers:
-        out = layer[use] == one
+def _left_out(
+    rise: FloatArray, known: Sequence[FloatArray], layer: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the squares that are left of the ranks of the rise where each layer is predicted from
+    the others, and those about the others' mean, (layer) each.
+    """
+    layers = np.unique(layer)
+    missed, expected = np.full((2, len(layers)), np.nan)
+    y = ranks(rise)
+    scaled = [2 * ranks(one) / (len(y) + 1) - 1 for one in known]
+    curved = [one**2 for one in scaled if len(np.unique(one)) > 2]
+    design = np.stack([np.ones(len(y)), *scaled, *curved], axis=1)
+    fewest = min(((layer != one).sum() for one in layers), default=0)
+    known_all = np.isfinite(y).all() and np.isfinite(design).all()
+    if len(layers) < 2 or fewest < SPARE * design.shape[1] or not known_all:
+        return missed, expected
+    for at, one in enumerate(layers):
+        out = layer == one
         fit = np.linalg.lstsq(design[~out], y[~out], rcond=None)[0]
-        missed += float(((y[out] - design[out] @ fit) ** 2).sum())
-        expected += float(((y[out] - y[~out].mean()) ** 2).sum())
-    return 1 - missed / expected if expected else np.nan
+        missed[at] = ((y[out] - design[out] @ fit) ** 2).sum()
+        expected[at] = ((y[out] - y[~out].mean()) ** 2).sum()
+    return missed, expected

@@ -69,7 +69,7 @@ class Heads:
             alpha: (length, head, position) weights of the query that sees so many tokens.
             values: (kv_head, position, dimension).
             visible: (length, position) what these queries see. Where a window hides some of the
-                L tokens, the layer is left out at that L.
+                L tokens, the layer is left out at that L, and its largest weights at all L.
         """
         group = alpha.shape[1] // len(values)
         whole = visible.sum(axis=1) == np.asarray(self.lengths)
@@ -92,6 +92,9 @@ class Heads:
         d̃ of the N largest weights against N random tokens, heads being the samples.
         """
         over_length = np.stack(self.by_length)
+        largest = BY_LENGTH.index("log_largest")  # its fall is of the same heads at all L
+        partly = np.isnan(over_length[:, largest]).any(axis=-1)
+        over_length[partly, largest] = np.nan
         counted = np.isfinite(over_length).sum(axis=0)
         total = np.nansum(over_length, axis=0)
         mean = np.divide(total, counted, out=np.full(total.shape, np.nan), where=counted > 0)

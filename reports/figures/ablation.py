@@ -49,17 +49,11 @@ WAYS: Final = {
 """Of each way to share a budget its colour, and what it is called."""
 
 
-def shown_mode(data: xr.Dataset) -> str:
-    """Which mode is drawn: renormalisation, or, where that was not measured, the first."""
-    modes = [str(mode) for mode in data["mode"].values]
-    return "renormalisation" if "renormalisation" in modes else modes[0]
-
-
 def figure_ablation(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     """Draw rank correlations with what the model loses by a head, and budgets by how they are
     shared out.
     """
-    data = run.needed("ablation")
+    data = run.needed("heads_cut")
     _correlations(axes[0], data)
     _budgets(axes[1], data)
     return axes
@@ -70,7 +64,8 @@ def _correlations(axes: Axes, data: xr.Dataset) -> None:
     if "rank_correlation" not in data:
         style.nothing(axes, "no head was cut alone")
         return
-    here = data.sel(mode=shown_mode(data), outcome=str(data.attrs["primary"]))
+    primary = str(data.attrs["primary"])
+    here = data.sel(mode=data.attrs["shown"]["head_rise"], outcome=primary)
     rows = [str(name) for name in here["known"].values]
     for place, (given, (label, colour, face)) in enumerate(GIVEN.items()):
         at = here.sel(given=given)
@@ -103,7 +98,7 @@ def _budgets(axes: Axes, data: xr.Dataset) -> None:
     if "budget_rise" not in data:
         style.nothing(axes, "no budget was shared out")
         return
-    here = data.sel(mode=shown_mode(data))
+    here = data.sel(mode=data.attrs["shown"]["budget_rise"])
     budgets = here["budget"].values.astype(float)
     for place, (way, (colour, label)) in enumerate(WAYS.items()):
         at = here.sel(way=way)

@@ -245,7 +245,7 @@ FIGURES: Final = (
         5.2,
         figure_ablation,
         ablation.ablation,
-        "ablation",
+        "heads_cut",
     ),
     Plan(
         "normaliser",

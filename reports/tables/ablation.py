@@ -47,6 +47,7 @@ def ablation_tables(run: Run) -> list[Table]:
         *([_function(run, data), _told(run, data)] if "rank_correlation" in data else []),
         *([_budgets(data)] if "budget_rise" in data else []),
         *([_regimes(data)] if "regime_rise" in data else []),
+        *([_contexts(data)] if "context_n_star" in data else []),
     ]
 
 
@@ -76,7 +77,8 @@ def _function(run: Run, data: xr.Dataset) -> Table:
         " itself; given the share of the weights that these tokens hold and the entropy of the"
         " weights (a control is not given itself); and given the layer too. Over"
         f" {run.counted('head')}, ± standard error over"
-        f" {count(data.sizes['document'], 'document')} (jackknife)."
+        f" {count(data.sizes['document'], 'document')} (jackknife), but of λ, ρ₀, the sharp bound"
+        " and regimes, which are those of all documents together."
     )
     headers = header("mode", "known of a head", "by itself", "given weights", "and the layer")
     title = "What is known of a head, and what the model loses by it"
@@ -93,20 +95,21 @@ def _told(run: Run, data: xr.Dataset) -> Table:
                 continue
             each = [_of(at.sel(told_by=by), "told") for by in data["told_by"].values]
             adds = _limits(at.sel(told_by="geometry adds"), "told")
-            rows.append([text(mode), text(outcome), *each, adds])
+            rows.append([text(mode), text(outcome), whole(float(at["told_heads"])), *each, adds])
     tau = float(data.attrs["tau"])
     caption = (
         "Share R² of the variance of the ranks of what the model loses by a head that is told for"
-        " layers left out, each predicted from the others by least squares on ranks: from kept mass"
-        " and entropy (weights), from P, R, F, the sharp bound on F, λ, ρ₀ and regime (geometry),"
-        " from both; and what geometry adds, with its 95% interval. Below 0: worse than the mean of"
-        f" the other layers. N*: from which of the N tried on the loss rises by at most {tau:.1%}."
-        f" Over {run.counted('head')}, ± standard error over"
-        f" {count(data.sizes['document'], 'document')} (jackknife)."
+        " layers left out, each predicted from the others by least squares on ranks and their"
+        " squares: from kept mass at each N tried and entropy (weights), from P, R, F, the sharp"
+        " bound on F, λ, ρ₀ and regime (geometry), from both; and what geometry adds, with its 95%"
+        " interval. Below 0: worse than the mean of the other layers. N*: from which of the N tried"
+        f" on the loss rises by at most {tau:.1%}. Over heads of which all is known, of"
+        f" {run.counted('head')}; ± standard error over"
+        f" {count(data.sizes['document'], 'document')} and over layers (jackknives)."
     )
-    headers = header("mode", "loss", "weights", "geometry", "both", "geometry adds", "95%")
+    headers = header("mode", "loss", "heads", "weights", "geometry", "both", "geometry adds", "95%")
     title = "Does geometry tell what weights do not?"
-    return Table("head_told", title, caption, headers, rows, "llrrrrr", keys=2)
+    return Table("head_told", title, caption, headers, rows, "llrrrrrr", keys=2)
 
 
 def _budgets(data: xr.Dataset) -> Table:
@@ -142,10 +145,14 @@ def _budgets(data: xr.Dataset) -> Table:
 
 def _regimes(data: xr.Dataset) -> Table:
     """One row a regime and cut."""
-    rows = []
+    rows, counts = [], set()
     for place in np.ndindex(data["regime_rise"].shape):
         at = data.isel(dict(zip(("regime", "cut"), place, strict=True)))
         drawn = at["drawn_rise"].values
+        drawn = drawn[np.isfinite(drawn)]
+        if not drawn.size or not np.isfinite(at["regime_rise"]):
+            continue
+        counts.add(drawn.size)
         rows.append(
             [
                 text(str(at["regime"].item()).capitalize()),
@@ -161,9 +168,39 @@ def _regimes(data: xr.Dataset) -> Table:
         "Heads of one regime (by sizes) keep so many tokens a query, or are taken out, the others"
         " stay as they are: by how much the mean loss rises, ± standard error over"
         f" {count(data.sizes['document'], 'document')}. Beside it as many heads drawn from all:"
-        f" median and range of {int(data.attrs['draws'])} draws, and p, the share of draws, the"
-        " regime among them, that lie as far from the median."
+        f" median and range of {' or '.join(map(str, sorted(counts)))} draws, and the two-sided p"
+        " of the regime among them: twice the share of draws, itself among them, on its side."
     )
     headers = header("regime", "heads", "cut", "rise of the loss", "drawn", "from, to", "p")
     title = "Heads of a regime cut, and as many drawn ones"
     return Table("regime_cuts", title, caption, headers, rows, "lrlrrrr", keys=3)
+
+
+def _contexts(data: xr.Dataset) -> Table:
+    """One row a mode and context."""
+    rows = []
+    for place in np.ndindex(data["context_n_star"].shape):
+        at = data.isel(dict(zip(("mode", "context"), place, strict=True)))
+        if np.isfinite(at["context_n_star"]):
+            rows.append(
+                [
+                    text(at["mode"].item()),
+                    whole(float(at["context"])),
+                    number(float(at["context_loss"].mean())),
+                    whole(float(at["context_n_star"])),
+                    _limits(at, "context_n_star"),
+                    _of(at, "context_power"),
+                ]
+            )
+    caption = (
+        "The window’s last L tokens are all the context, with the same"
+        f" {count(int(data.attrs['targets']), 'target')}: the model’s own mean loss in nats; N*,"
+        f" from which on the loss lies at most {float(data.attrs['context_tau']):.0%} above it"
+        " where every query keeps N tokens, with its 95% interval; and γ of N* ∝ L^γ, by least"
+        f" squares of logarithms. Over {count(data.sizes['document'], 'document')}, ± standard"
+        " error (jackknife). Where all windows begin with one token that stays the first."
+    )
+    headers = header("mode", "$L$", "loss", "$N^*$", "95%", r"power $\gamma$")
+    return Table(
+        "contexts", "Tokens needed, by the context", caption, headers, rows, "lrrrrr", keys=2
+    )

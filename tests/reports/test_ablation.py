@@ -14,8 +14,9 @@ from support.figures import assert_labels_stand_apart
 from support.latex import compiled, complaints, needs_latex
 from support.reports_tree import POSITIONS, run_tree
 
-from geostat.experiments.ablation import ablation_dataset, head_cell
+from geostat.experiments.ablation import ablation_dataset, budget_cell, head_cell
 from geostat.experiments.budgets import WAYS
+from geostat.experiments.context import plain_cell
 from geostat.experiments.effective_dataset import effective_dataset
 from geostat.experiments.effective_size import PLAIN, Cell, next_size
 from geostat.experiments.head_facts import CURVES, Facts
@@ -31,12 +32,14 @@ from reports.tables.ablation import ablation_tables
 from reports.tables.effective import effective_tables
 from reports.tables.paper.document import document
 
-LAYERS, HEADS, SIZES, BUDGETS, DRAWS = 12, 4, (1, 8), (8, 16), 4
+LAYERS, HEADS, SIZES, BUDGETS, DRAWS = 20, 5, (1, 8), (8, 16), 4
 PLANS = {plan.name: plan for plan in FIGURES if plan.name in ("ablation", "effective_layers")}
 
 
 def measured(
-    documents: int = 3, parts: str = "heads budgets regimes", modes: tuple[str, ...] = ("deletion",)
+    documents: int = 3,
+    parts: str = "heads budgets regimes context",
+    modes: tuple[str, ...] = ("deletion",),
 ) -> xr.Dataset:
     """Losses that rest on what is kept of the weights and nothing else."""
     chance = np.random.default_rng(2)
@@ -67,9 +70,8 @@ def measured(
         if "budgets" in parts:
             for budget in BUDGETS:
                 for place, way in enumerate(WAYS):
-                    name = "budget 1,8" if way == "greedy" else "budget"
                     each = 0.001 * (place - 1) * (1 + np.arange(documents))
-                    add(Cell(name, way, mode, budget), 1 / budget + each)
+                    add(budget_cell(way, mode, budget, "1,8"), 1 / budget + each)
     if "regimes" in parts:
         for regime in REGIMES[1:]:
             for mode, n in [*((mode, 8) for mode in modes), ("deletion", 0)]:
@@ -77,9 +79,16 @@ def measured(
                     name = f"{regime}, draw {draw}" if draw >= 0 else regime
                     rise = chance.uniform(size=documents)
                     add(Cell(name, "attention", mode, n), rise)
-    told = {"target": "all", "targets": 9, "tokens": POSITIONS, "draws": DRAWS}
-    told |= {"regime_tokens": 8, "greedy_sizes": "1,8", "context_tau": 0.05}
-    return ablation_dataset(losses, facts, sizes=SIZES, budgets=BUDGETS, tau=0.001, told=told)
+    if "context" in parts:
+        for context in (16, 64):
+            add(plain_cell(context), np.zeros(documents))
+            curve: dict[int, np.ndarray] = {}
+            while (size := next_size(plain, curve, [0.05], context)) is not None:
+                curve[size] = plain * (1 + 0.1 * context**0.5 / size)
+                losses[Cell(plain_cell(context).scope, "attention", "deletion", size)] = curve[size]
+    told = {"target": "last:9", "targets": 9, "tokens": POSITIONS}
+    told |= {"greedy_sizes": "1,8", "context_tau": 0.05}
+    return ablation_dataset(losses, facts, tau=0.001, told=told)
 
 
 def of_layers(modes: tuple[str, ...] = ("deletion", "renormalisation")) -> xr.Dataset:
@@ -154,22 +163,26 @@ def test_what_is_drawn_are_the_dataset_s_numbers() -> None:
 def test_the_answer_is_of_the_interval() -> None:
     data = RUN.ablation
     adds = data.sel(mode="deletion", outcome="rise at N = 8", told_by="geometry adds")
-    (said,) = data.attrs["answers"]
-    key = "does not help" if float(adds["told_upper"]) < 0 else "not settled"
+    said, of_budgets = data.attrs["answers"]
     assert float(adds["told_lower"]) < 0  # the loss rests on mass alone
-    assert key in said
-    assert caption(RUN).finding == said
+    assert said.startswith("Geometry tells nothing that shows of what the model loses by a head")
+    assert f"of {LAYERS * HEADS} heads" in said
+    assert caption(RUN).finding == f"{said} {of_budgets}"
     assert f"geometry adds {float(adds['told']):.2f} (95%: " in said
     assert caption_of_layers(RUN).finding.startswith("By deletion at 1.0%, layer 0 needs most: ")
 
 
 def test_the_tables_hold_every_number() -> None:
     data = RUN.ablation
-    function, told, budgets, regimes = (table.frame() for table in ablation_tables(RUN))
+    function, told, budgets, regimes, contexts = (table.frame() for table in ablation_tables(RUN))
     assert len(function) == data.sizes["known"]
-    assert len(told) == len(SIZES)  # all heads have one N*
+    assert len(told) == int(data["told"].notnull().any("told_by").sum()) == len(SIZES) + 1
     assert len(budgets) == len(BUDGETS) * len(WAYS)
     assert len(regimes) == 3 * 2
+    assert contexts.iloc[:, 1].tolist() == ["16", "64"]
+    assert contexts.iloc[0, 3] == str(int(data["context_n_star"][0, 0]))
+    power = float(contexts.iloc[0, 5].split(" ± ")[0])
+    assert power == pytest.approx(float(data["context_power"][0]), abs=0.01)
     mass = budgets[budgets.iloc[:, 2] == "equal kept mass"]
     assert set(mass.iloc[:, 4]) == {"n/a"} or set(mass.iloc[:, 4]) == {"—"}
     row = budgets.iloc[0].tolist()
@@ -192,7 +205,7 @@ def test_the_tables_compile_without_a_complaint(tmp_path: Path) -> None:
 def test_the_page_shows_them(tmp_path: Path) -> None:
     tree = with_group(ablation=measured(), effective=of_layers())
     page = write_page(tree, tmp_path).read_text(encoding="utf-8")
-    for name in ("head_told", "head_function", "budgets", "regime_cuts"):
+    for name in ("head_told", "head_function", "budgets", "regime_cuts", "contexts"):
         assert f'id="table-{name}"' in page
     assert measured().attrs["answers"][0] in page
     for name in PLANS:
@@ -208,5 +221,8 @@ def test_a_run_without_them_says_how_they_are_measured() -> None:
     ):
         with pytest.raises(InputError, match=f"Measure them with `{command}`"):
             draw(Figure().subplots(1, 2), Run.of(run_tree()))
+    contexts = Run.of(with_group(ablation=measured(parts="context")))
+    assert contexts.heads_cut is None  # no figure of two empty panels
+    assert [table.name for table in ablation_tables(contexts)] == ["contexts"]
     one = of_layers().isel(scope=[3])
     assert Run.of(with_group(effective=one)).effective_layers is None

@@ -19,7 +19,14 @@ from empirical.sources.given import HeldModel
 from empirical.sources.texts import Corpus
 from empirical.store.store import Store
 from geostat.datasets.queries import MEASURED
-from geostat.experiments.ablation import ablation_dataset, cells_of, head_cell
+from geostat.experiments.ablation import (
+    ablation_dataset,
+    budget_cell,
+    budgets_held,
+    cells_of,
+    head_cell,
+    sizes_held,
+)
 from geostat.experiments.budgets import WAYS, sizes_of_documents
 from geostat.experiments.context import curve_of, plain_cell
 from geostat.experiments.effective_size import PLAIN, Cell, next_size
@@ -81,7 +88,10 @@ def ablate(
 
 def _facts(store: Store, losses: Losses, asked: Asked) -> Facts:
     """Measure what is known of heads, and read what the run knows."""
-    sizes = sorted({*asked.tried, *asked.shared})
+    known, capture = losses.known.losses, store.read("capture")
+    shape = capture.sizes["layer"], capture.sizes["head"]
+    held = [n for each in sizes_held(known, shape).values() for n in each] + budgets_held(known)
+    sizes = sorted({*(n for n in asked.looked_at if n <= losses.token_ids.shape[1]), *held})
     convention = str(store.attributes["convention"])
     console, each = losses.console, []
     console.stage("weights and separability of heads")
@@ -116,9 +126,8 @@ def _budgets(losses: Losses, facts: Facts, asked: Asked) -> None:
         rises = _measured_rises(losses, facts, asked, mode) if way == "greedy" else {}
         if way == "greedy" and not rises:
             continue
-        given = asked.sizes if way == "greedy" else ""
         sizes = sizes_of_documents(way, budget, facts, rises)
-        cell = Cell(" ".join(["budget", given]).strip(), way, mode, budget)
+        cell = budget_cell(way, mode, budget, _named(asked.tried))
         losses.of(cell, partial(_of_document, sizes, mode))
         losses.console.fraction(told, (done + 1) / len(ways))
 
@@ -182,7 +191,7 @@ def _context(losses: Losses, facts: Facts, asked: Asked) -> None:
     ways = [(context, mode) for context in asked.of_contexts for mode in asked.modes]
     known = losses.known.losses
     for done, (context, mode) in enumerate(ways):
-        ids = losses.token_ids[:, -context:]
+        ids = last_tokens(losses.token_ids, context)
         own = Losses(losses.model, ids, losses.targets, losses.known, losses.console)
         plain = plain_cell(context)
         own.of(plain, _alike({}))
@@ -193,6 +202,17 @@ def _context(losses: Losses, facts: Facts, asked: Asked) -> None:
             cell = Cell(plain.scope, "attention", mode, size)
             own.of(cell, _alike(dict.fromkeys(range(facts.shape[0]), cut)))
         losses.console.fraction(told, (done + 1) / len(ways))
+
+
+def last_tokens(token_ids: NDArray[Any], context: int) -> NDArray[Any]:
+    """Return the last tokens of every window, (document, position); where all windows begin with
+    one token, as with one that begins every text, that stays the first.
+    """
+    ids = token_ids[:, -context:]
+    first = token_ids[:, :1]
+    if len(first) > 1 and (first == first[0]).all():
+        ids = np.concatenate([first, ids[:, 1:]], axis=1)
+    return ids
 
 
 def _alike(cuts: Mapping[int, Cut]) -> Callable[[int], Cuts]:
@@ -211,16 +231,11 @@ def _dataset(store: Store, losses: Losses, facts: Facts, asked: Asked, tokens: i
         "target": asked.target,
         "targets": asked.targeted.of(tokens),
         "tokens": tokens,
-        "draws": asked.draws,
-        "regime_tokens": asked.shared[0],
-        "greedy_sizes": asked.sizes,
+        "greedy_sizes": _named(asked.tried),
         "context_tau": CONTEXT_TAU,
     }
-    return ablation_dataset(
-        losses.known.losses,
-        facts,
-        sizes=asked.tried,
-        budgets=asked.shared,
-        tau=asked.tau,
-        told=told,
-    )
+    return ablation_dataset(losses.known.losses, facts, tau=asked.tau, told=told)
+
+
+def _named(sizes: Sequence[int]) -> str:
+    return ",".join(map(str, sizes))

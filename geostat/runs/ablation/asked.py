@@ -43,7 +43,7 @@ class Asked:
                 " 20."
             )
         _ = self.tried, self.shared, self.of_contexts, self.targeted
-        if "budgets" in self.measured and "heads" in self.measured and self.tried[0] != 1:
+        if {"budgets", "heads"} <= set(self.measured) and self.tried[0] != 1:
             raise InputError(
                 f"--sizes {self.sizes}: the greedy budget starts from N = 1, which is missing. Add"
                 " it."
@@ -68,6 +68,11 @@ class Asked:
     def shared(self) -> tuple[int, ...]:
         """Budgets, in tokens a head, ascending."""
         return _numbers("--budgets", self.budgets)
+
+    @property
+    def looked_at(self) -> tuple[int, ...]:
+        """N at which curves of heads are needed, ascending."""
+        return tuple(sorted({*self.tried, *self.shared}))
 
     @property
     def of_contexts(self) -> tuple[int, ...]:
@@ -96,8 +101,9 @@ class Asked:
                 f"--contexts {self.of_contexts[-1]}: a window has {tokens} tokens. Use fewer, or a"
                 " longer --length."
             )
-        for option, numbers in (("--sizes", self.tried), ("--budgets", self.shared)):
-            if numbers[-1] >= tokens:
+        options = (("--sizes", self.tried, "heads"), ("--budgets", self.shared, "budgets regimes"))
+        for option, numbers, parts in options:
+            if numbers[-1] >= tokens and set(parts.split()) & set(self.measured):
                 raise InputError(
                     f"{option} {numbers[-1]}: a window has {tokens} tokens, so nothing would be"
                     f" cut. Use less than {tokens}, or a longer --length."

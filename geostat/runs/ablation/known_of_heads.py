@@ -36,7 +36,8 @@ def known_of_heads(
         shares are of their sum.
     """
     tokens = len(token_ids)
-    places = np.unique(np.linspace(tokens / QUERIES, tokens, QUERIES).round().astype(int)) - 1
+    last = np.linspace(tokens / QUERIES, tokens, QUERIES).round().astype(int)
+    places = np.unique(np.maximum(last, 1)) - 1
     layers: list[dict[str, FloatArray]] = []
 
     def on_layer(layer: TappedLayer) -> None:

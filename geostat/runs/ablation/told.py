@@ -17,20 +17,22 @@ def told(data: xr.Dataset, *, everything: bool = False) -> dict[str, Any]:
     if everything:
         return {
             "answers": answers(data),
+            "layers_left_out": list(_left_out(data)),
             "correlations": list(_correlations(data)),
             "budgets": budgets,
             "regimes": regimes,
             "contexts": list(_contexts(data)),
         }
-    lines = list(answers(data).values())
+    lines = list(answers(data))
     for mode, budget in dict.fromkeys((row["mode"], row["budget"]) for row in budgets):
         each = [row for row in budgets if (row["mode"], row["budget"]) == (mode, budget)]
         parts = ", ".join(f"{row['way']} {_percent(row)}" for row in each)
         lines.append(f"budget of {budget} tokens a head, {mode}: the loss changes by {parts}")
     lines += [
         f"{row['heads']} {row['regime']} heads, {row['cut']}: the loss changes by {_percent(row)};"
-        f" as many drawn heads {100 * row['drawn_median']:+.2g}% (median), p = {row['p']:.2g}"
+        f" as many drawn heads {_share(row['drawn_median'])}% (median), p = {row['p']:.2g}"
         for row in regimes
+        if row["p"] is not None
     ]
     return {"ablation": lines + _powers(data)}
 
@@ -52,7 +54,10 @@ def _budgets(data: xr.Dataset) -> Iterator[dict[str, Any]]:
         at = data["budget_rise"][place]
         if np.isfinite(at):
             words = {name: at[name].item() for name in ("mode", "budget", "way")}
-            yield words | {"rise": float(at), **_limits(data, "budget_rise", place)}
+            less = "budget_less_mass"
+            paired = {"less_mass": _known(data[less][place])}
+            paired |= {f"less_mass_{side}": x for side, x in _limits(data, less, place).items()}
+            yield words | {"rise": float(at), **_limits(data, "budget_rise", place), **paired}
 
 
 def _regimes(data: xr.Dataset) -> Iterator[dict[str, Any]]:
@@ -67,8 +72,9 @@ def _regimes(data: xr.Dataset) -> Iterator[dict[str, Any]]:
                 "heads": int(data["regime_heads"][place[0]]),
                 "rise": float(at),
                 **_limits(data, "regime_rise", place),
-                "drawn_median": float(data["drawn_rise"][place].median()),
-                "p": float(data["drawn_p"][place]),
+                "draws": int(data["drawn_rise"][place].notnull().sum()),
+                "drawn_median": _known(data["drawn_rise"][place].median()),
+                "p": _known(data["drawn_p"][place]),
             }
 
 
@@ -77,27 +83,48 @@ def _contexts(data: xr.Dataset) -> Iterator[dict[str, Any]]:
         for place in np.ndindex(data["context_n_star"].shape):
             at = data["context_n_star"][place]
             words = {"mode": str(at["mode"].item()), "context": int(at["context"])}
-            yield words | {"n_star": float(at), **_limits(data, "context_n_star", place)}
+            if np.isfinite(at):
+                yield words | {"n_star": float(at), **_limits(data, "context_n_star", place)}
 
 
 def _powers(data: xr.Dataset) -> list[str]:
-    """Say how N* grows with the context."""
+    """Say how N* changes with the context."""
     lines = []
     for at, mode in enumerate(data["mode"].values.tolist() if "context_n_star" in data else ()):
-        stars = data["context_n_star"].sel(mode=mode)
-        if not np.isfinite(stars).all():
+        rows = [row for row in _contexts(data) if row["mode"] == mode]
+        if len(rows) < 2:
             continue
-        each = ", ".join(f"{float(star):.0f} of {int(star['context'])}" for star in stars)
-        grows, limits = float(data["context_power"][at]), _limits(data, "context_power", (at,))
-        said = ""
-        if limits["lower"] is not None:
-            said = f" ({limits['lower']:.2f} to {limits['upper']:.2f})"
+        each = []
+        for row in rows:
+            limits = ""
+            if row["lower"] is not None:
+                limits = f" ({row['lower']:.0f} to {row['upper']:.0f})"
+            each.append(f"{row['n_star']:.0f}{limits} of {row['context']}")
+        power, said = float(data["context_power"][at]), ""
+        ends = _limits(data, "context_power", (at,))
+        if ends["lower"] is not None:
+            said = f" ({ends['lower']:.2f} to {ends['upper']:.2f})"
         share = 100 * float(data.attrs["context_tau"])
         lines.append(
-            f"{mode}: {each} tokens keep the loss within {share:.3g}%, which grows as the"
-            f" context to the power {grows:.2f}{said}"
+            f"{mode}: {', '.join(each)} tokens keep the loss within {share:.3g}%; N* changes as the"
+            f" context to the power {power:.2f}{said}"
         )
     return lines
+
+
+def _left_out(data: xr.Dataset) -> Iterator[dict[str, Any]]:
+    if "told" in data:
+        for place in np.ndindex(data["told"].shape):
+            at = data["told"][place]
+            if np.isfinite(at):
+                words = {name: str(at[name].item()) for name in ("mode", "outcome", "told_by")}
+                heads = int(data["told_heads"][place[:2]])
+                yield words | {"r2": float(at), **_limits(data, "told", place), "heads": heads}
+
+
+def _known(value: xr.DataArray) -> float | None:
+    """A number, None where it is not determined."""
+    return float(value) if np.isfinite(value) else None
 
 
 def _limits(data: xr.Dataset, name: str, place: tuple[int, ...]) -> dict[str, float | None]:
@@ -109,5 +136,10 @@ def _limits(data: xr.Dataset, name: str, place: tuple[int, ...]) -> dict[str, fl
 def _percent(row: dict[str, Any]) -> str:
     limits = ""
     if row["lower"] is not None:
-        limits = f" ({100 * row['lower']:+.2g} to {100 * row['upper']:+.2g})"
-    return f"{100 * row['rise']:+.2g}%{limits}"
+        limits = f" ({_share(row['lower'])} to {_share(row['upper'])})"
+    return f"{_share(row['rise'])}%{limits}"
+
+
+def _share(value: float) -> str:
+    """A share in percent, with its sign."""
+    return f"{100 * value:+.{0 if abs(value) >= 1 else 1 if abs(value) >= 0.02 else 2}f}"

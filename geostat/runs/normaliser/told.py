@@ -35,6 +35,8 @@ def lines(data: xr.Dataset) -> list[str]:
         (
             f"weights: the largest falls as L^-{_number(data, 'power')} from L = {first} to {last},"
             " where the paper expects L^-1 (Lemma 1)"
+            if np.isfinite(data["power"])
+            else f"weights: how the largest falls is not determined from L = {first} to {last}"
         ),
         (
             f"distance: at N = {data.attrs['size']} and L = {last} it is"
@@ -44,7 +46,7 @@ def lines(data: xr.Dataset) -> list[str]:
         (
             f"critical N: {_number(data, 'critical_share')} of L ({THEIRS}:"
             f" {REPORTED['critical_share']:.2f}); over {int(data.attrs['heads'])} heads a"
-            " document"
+            " document, of documents in which the two are alike at some N tried"
         ),
         (
             f"separability at N = {int(near['n'])}: {_number(near, 'within')} of the selected"

@@ -13,21 +13,29 @@ from reports.text.number import count
 
 def ablation(run: Run) -> Caption:
     """Caption of rank correlations over heads, and of budgets."""
-    data = run.needed("ablation")
-    modes = [str(mode) for mode in data["mode"].values]
-    mode = "renormalisation" if "renormalisation" in modes else modes[0]
-    size = str(data.attrs["primary"]).rpartition("= ")[2]
+    data = run.needed("heads_cut")
     documents = count(data.sizes["document"], "document")
-    text = (
-        f"Left: each head alone keeps N = {size} tokens a query ({mode}), the others stay as they"
-        " are. Rank correlation over heads of what is known of a head with the relative rise of the"
-        " loss, by itself and given the share of the weights that is kept and their entropy; bars:"
-        f" 95% over {documents}, for these heads. Right: all heads at once keep so many tokens in"
-        " the mean, shared out in six ways, each document’s from the others’ numbers; bars: 95%"
-        f" over {documents}. Look for: filled marks away from 0, and whether geometry’s lines lie"
-        " below that of kept mass."
-    )
-    return Caption(text, " ".join(data.attrs.get("answers", [])), Numbers().all)
+    left = right = ""
+    if "told" in data:
+        size = str(data.attrs["primary"]).rpartition("= ")[2]
+        left = (
+            f" Left: each head alone keeps N = {size} tokens a query"
+            f" ({data.attrs['shown']['head_rise']}), the others stay as they are. Rank correlation"
+            " over heads of what is known of a head with the relative rise of the loss, by itself"
+            " and given the share of the weights that is kept and their entropy; bars: 95% over"
+            f" {documents}, for these heads. Look for: filled marks away from 0."
+        )
+    if "budget_rise" in data:
+        others = "each document’s from the others’ numbers"
+        if data.sizes["document"] == 1:
+            others = "from the document’s own numbers"
+        right = (
+            " Right: all heads at once keep so many tokens in the mean"
+            f" ({data.attrs['shown']['budget_rise']}), shared out in six ways, {others}; bars: 95%"
+            f" over {documents}. Rises below 0.1% are drawn there. Look for: whether geometry’s"
+            " lines lie below that of kept mass; paired differences are in the table of budgets."
+        )
+    return Caption((left + right).strip(), " ".join(data.attrs["answers"]), Numbers().all)
 
 
 def effective_layers(run: Run) -> Caption:

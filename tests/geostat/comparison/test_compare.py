@@ -437,13 +437,18 @@ def test_effective_sizes_stand_side_by_side_with_what_the_authors_report(pair, t
     found = gs.compare([trees[0], trees[1]], quick=True, out=tmp_path)
     at = found.sel(quantity="n_star_deletion")
     stars = [tree["effective"]["n_star"].item() for tree in trees]
-    assert at["estimate"].values.tolist() == stars
+    assert np.ceil(at["estimate"].values).tolist() == stars
     assert stars[0] > 5 * stars[1]
     assert (at["estimate_se"] > 0).all()
-    assert float(at["difference"].squeeze()) == stars[0] - stars[1]
+    difference = at["estimate"].values[0] - at["estimate"].values[1]
+    assert float(at["difference"].squeeze()) == difference
     assert "n_star_renormalisation" not in found["quantity"].values
     page = (tmp_path / "comparison.html").read_text(encoding="utf-8")
     assert "226 tokens" in page
     assert "Gemma-7B" in page
+    trees[1]["effective"].attrs["target"] = "last:5"
+    other = gs.compare([trees[0], trees[1]], quick=True)
+    assert "n_star_deletion" not in other["quantity"].values
+    assert "of other targets (A: all; B: last:5)" in " ".join(other.attrs["notes"])
     plain_page = gs.compare(list(pair), quick=True)
     assert "n_star_deletion" not in plain_page["quantity"].values

@@ -46,4 +46,32 @@ def test_what_is_not_settled_is_not_told() -> None:
     del whole[last[-1]]
     data = context_dataset(whole, TAU)
     assert data is not None
-    assert data["context"].values.tolist() == [64, 256]
+    assert np.isfinite(data["context_n_star"].values[0]).tolist() == [True, True, False]
+    assert float(data["context_power"][0]) == pytest.approx(0.5, abs=0.05)  # of the other two
+
+
+def test_the_power_is_of_places_that_are_not_rounded_up() -> None:
+    out: dict[Cell, FloatArray] = {}
+    for context, place in ((64, 2.06), (256, 3.95)):
+        out[plain_cell(context)] = PLAIN
+        curve: dict[int, FloatArray] = {}
+        while (size := next_size(PLAIN, curve, [TAU], context)) is not None:
+            curve[size] = PLAIN * (1 + TAU * (place / size) ** 2)
+        scope = plain_cell(context).scope
+        out |= {Cell(scope, "attention", "deletion", n): loss for n, loss in curve.items()}
+    data = context_dataset(out, TAU)
+    assert data is not None
+    assert data["context_n_star"].values.tolist() == [[3, 4]]
+    expected = np.log(3.95 / 2.06) / np.log(4)
+    assert float(data["context_power"][0]) == pytest.approx(expected, abs=0.04)
+
+
+def test_modes_of_other_contexts_stand_side_by_side() -> None:
+    both = losses(0.5, (64, 256))
+    for cell, loss in losses(0.5, (32, 128)).items():
+        both[cell._replace(mode="renormalisation") if cell.n else cell] = loss
+    data = context_dataset(both, TAU)
+    assert data is not None
+    found = np.isfinite(data["context_n_star"]).values.tolist()
+    assert found == [[False, True, False, True], [True, False, True, False]]
+    assert np.isfinite(data["context_power"]).all()

@@ -207,6 +207,22 @@ def test_a_layer_that_does_not_see_a_length_is_left_out_there() -> None:
     assert np.isnan(found["critical_share"])
 
 
+def test_the_fall_of_the_largest_weight_is_of_layers_that_see_all_lengths() -> None:
+    """Every layer's largest weight is level; a window layer's is larger, at the short length."""
+    rng = np.random.default_rng(4)
+    heads = Heads([20, 40], sizes_of(40), rng)
+    values = rng.normal(size=(1, 40, 3))
+    for largest, window in ((0.9, 20), (0.3, 40)):
+        alpha, visible = np.zeros((2, 1, 40)), np.zeros((2, 40), dtype=bool)
+        for at, length in enumerate((20, 40)):
+            seen = slice(max(0, length - window), length)
+            visible[at, seen] = True
+            alpha[at, 0, seen] = (1 - largest) / (min(window, length) - 1)
+            alpha[at, 0, length - 1] = largest
+        heads.add(alpha, values, visible)
+    assert heads.numbers()["power"] == pytest.approx(0, abs=1e-12)
+
+
 def test_weights_that_fall_as_a_power_of_the_length_have_that_power() -> None:
     heads = Heads([16, 64, 256], sizes_of(256), np.random.default_rng(1))
     alpha, visible = np.zeros((3, 1, 256)), np.zeros((3, 256), dtype=bool)
