@@ -33,7 +33,7 @@ TABLES = ["sink", "regimes", "regime_sweep", "separable"]
 
 ALWAYS = tuple(plan for plan in FIGURES if not plan.group)
 APART = {"", "predictive", "verdicts", "ingredients", "rivals"}
-APART |= {"effective", "effective_layers", "ablation", "normaliser"}
+APART |= {"effective", "effective_layers", "heads_cut", "normaliser"}
 DRAWN = tuple(plan for plan in FIGURES if plan.group not in APART)  # those are tested apart
 
 

@@ -17,7 +17,7 @@ import geostat as gs
 from reports.figures.every import FIGURES
 from reports.run import Run
 
-ELSEWHERE = {"predictive", "effective", "effective_layers", "ablation", "normaliser"}
+ELSEWHERE = {"predictive", "effective", "effective_layers", "heads_cut", "normaliser"}
 THERE = [plan for plan in FIGURES if plan.group not in ELSEWHERE]
 
 
