@@ -136,6 +136,7 @@ def figure_effective_layers(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
         axis.yaxis.set_major_formatter("{x:.0f}")
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         if mode not in data["mode"].values:
+            style.nothing(axis, "not measured")
             continue
         for tau, colour in zip(data["tau"].values, cycle(TAUS), strict=False):
             at = data.sel(mode=mode, tau=tau)
