@@ -45,6 +45,15 @@ def test_layers_below_are_not_run_and_are_put_back() -> None:
     assert calls == [2, 3, 2]
 
 
+def test_what_lies_below_a_layer_is_not_taken_from_above_it() -> None:
+    model, ids = tiny("llama"), tokens(1, 20)
+    decoder = model.get_decoder()
+    above = below(decoder, ids, None, 3)
+    again = below(decoder, ids, None, 1, above)
+    assert torch.equal(again.output, below(decoder, ids, None, 1).output)
+    assert not torch.equal(again.output, above.output)
+
+
 def test_layers_that_hand_over_more_than_their_output_do_not_resume() -> None:
     model, ids = tiny("llama"), tokens(1, 20)
     decoder = model.get_decoder()

@@ -23,7 +23,7 @@ from geostat.comparison.compare import compare
 from geostat.comparison.coverage import shares_inside
 from geostat.comparison.differences import difference
 from geostat.comparison.quantities import Scalar, quantities, scalars
-from geostat.comparison.token_needs import token_needs
+from geostat.comparison.token_needs import token_need_scalars, token_needs
 from geostat.errors import InputError
 from geostat.experiments.effective_dataset import effective_dataset
 from geostat.experiments.effective_size import Cell, next_size
@@ -452,3 +452,14 @@ def test_effective_sizes_stand_side_by_side_with_what_the_authors_report(pair, t
     assert "of other targets (A: all; B: last:5)" in " ".join(other.attrs["notes"])
     plain_page = gs.compare(list(pair), quick=True)
     assert "n_star_deletion" not in plain_page["quantity"].values
+
+
+def test_where_no_document_moves_n_star_from_one_no_error_is_told():
+    losses = {Cell("all", "attention", "deletion", n): np.full(3, 1.01) for n in (1, 2, 4, 8)}
+    told = {"target": "all", "targets": 15}
+    data = effective_dataset(np.ones(3), losses, {}, taus=[0.05], tokens=16, told=told)
+    found = token_need_scalars(data, 9)
+    assert list(found) == ["n_star_deletion"]
+    estimate = found["n_star_deletion"].jackknifed()
+    assert float(estimate.value) == 1
+    assert np.isnan(estimate.se)

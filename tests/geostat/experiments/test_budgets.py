@@ -78,3 +78,9 @@ def test_greedy_takes_steps_of_the_hull_and_spends_all() -> None:
     assert greedy(worse, 3, 16).sum() == 6
     with pytest.raises(ValueError, match="N = 1"):
         greedy({2: np.zeros(2)}, 3, 16)
+
+
+def test_a_loss_that_rises_with_n_is_taken_to_be_level() -> None:
+    # the first head costs nothing at N = 1 and 0.3 at 8: it is not left at 1 for that
+    losses = {1: np.array([0.0, 0.1]), 8: np.array([0.3, 0.05])}
+    assert greedy(losses, 4, 16).tolist() == [7, 1]
