@@ -58,20 +58,20 @@ def _on_heads(data: xr.Dataset, mode: str) -> Iterator[str]:
     heads, where = int(at["told_heads"]), f"{mode}, N = {size}"
     if not np.isfinite(gain):
         yield (
-            f"Whether geometry tells what the model loses by a head ({where}) cannot be told: too"
-            f" few of {heads} heads or layers for a fit that leaves a layer out."
+            f"Whether geometry tells what the model loses by a head ({where}) cannot be told:"
+            f" {heads} heads, or their layers, are too few for a fit that leaves a layer out."
         )
         return
-    limits, verdict = "", "Geometry tells nothing that shows"
-    if np.isfinite([low, high]).all():
-        limits = f" (95%: {_number(low)} to {_number(high)})"
-        if low > 0:
-            verdict = "Geometry tells something"
-    yield (
-        f"{verdict} of what the model loses by a head beyond kept mass and entropy ({where}): in"
-        f" layers left out these tell R² = {_number(weights)} of the ranks of {heads} heads, and"
-        f" geometry adds {_number(gain)}{limits}."
+    told = (
+        f"in layers left out these tell R² = {_number(weights)} of the ranks of {heads} heads, and"
+        f" geometry adds {_number(gain)}"
     )
+    what = f"of what the model loses by a head beyond kept mass and entropy ({where})"
+    if not np.isfinite([low, high]).all():
+        yield f"Whether geometry tells more {what} cannot be told of one document: {told}."
+        return
+    verdict = "something" if low > 0 else "nothing that shows"
+    yield f"Geometry tells {verdict} {what}: {told} (95%: {_number(low)} to {_number(high)})."
 
 
 def _on_budgets(data: xr.Dataset, mode: str) -> Iterator[str]:
@@ -89,10 +89,11 @@ def _on_budgets(data: xr.Dataset, mode: str) -> Iterator[str]:
         for one in (high < 0, low > 0)
     )
     shares = f"{_listed(better)} better" if better else "none better"
-    loses = f", and {_listed(worse)} surely worse in one of its two ways" if worse else ""
+    loses = f", and {_listed(worse)} worse in one of its two ways" if worse else ""
     yield (
         f"Of budgets of {_listed(budgets)} tokens a head ({mode}) geometry shares out {shares} than"
-        f" equal kept mass does{loses} (95%, paired over documents)."
+        f" equal kept mass does{loses} (95%, paired over documents, each"
+        " by itself)."
     )
 
 

@@ -15,6 +15,7 @@ from support.latex import compiled, complaints, needs_latex
 from support.reports_tree import POSITIONS, run_tree
 
 from geostat.experiments.ablation import ablation_dataset, budget_cell, head_cell
+from geostat.experiments.ablation_words import answers
 from geostat.experiments.budgets import WAYS
 from geostat.experiments.context import plain_cell
 from geostat.experiments.effective_dataset import effective_dataset
@@ -170,6 +171,15 @@ def test_the_answer_is_of_the_interval() -> None:
     assert caption(RUN).finding == f"{said} {of_budgets}"
     assert f"geometry adds {float(adds['told']):.2f} (95%: " in said
     assert caption_of_layers(RUN).finding.startswith("By deletion at 1.0%, layer 0 needs most: ")
+
+
+def test_of_one_document_nothing_is_answered() -> None:
+    (said,) = measured(1).attrs["answers"]
+    assert said.startswith("Whether geometry tells more of what the model loses by a head")
+    assert "cannot be told of one document" in said
+    few = measured().copy()
+    few["told"] = few["told"] * np.nan
+    assert "cannot be told: 100 heads, or their layers, are too few" in answers(few)[0]
 
 
 def test_the_tables_hold_every_number() -> None:
