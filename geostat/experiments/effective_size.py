@@ -44,7 +44,12 @@ def rises(plain: FloatArray, losses: Mapping[int, FloatArray]) -> dict[int, Floa
 
 
 def next_size(
-    plain: FloatArray, losses: Mapping[int, FloatArray], taus: Iterable[float], tokens: int
+    plain: FloatArray,
+    losses: Mapping[int, FloatArray],
+    taus: Iterable[float],
+    tokens: int,
+    *,
+    first: Iterable[int] | None = None,
 ) -> int | None:
     """Return the N that is to be tried next, None where every N* is settled to the integer.
 
@@ -53,15 +58,15 @@ def next_size(
         losses: those under the N that were tried, (document), by N.
         taus: the shares τ.
         tokens: of a window; with as many kept the model is as it is.
+        first: N that are tried before any gap is halved; powers of two where none are given.
 
     >>> next_size(np.ones(1), {n: np.array([1 + 1 / n]) for n in (1, 2, 4, 8)}, [0.3], 16)
     3
     """
-    power = 1
-    while power < tokens:
-        if power not in losses:
-            return power
-        power *= 2
+    powers = (2**exponent for exponent in range((tokens - 1).bit_length()))
+    for size in powers if first is None else first:
+        if size not in losses:
+            return size
     mean = _means(plain, losses)
     for tau in taus:
         low, high = bracket(mean, tau, tokens)
@@ -78,8 +83,16 @@ def bracket(mean: Mapping[int, float], tau: float, tokens: int) -> tuple[int, in
     return above, min((n for n in (*mean, tokens) if n > above), default=tokens)
 
 
-def star(plain: FloatArray, losses: Mapping[int, FloatArray], tau: float, tokens: int) -> Estimate:
-    """Return N*_τ with its document jackknife, NaN unless the search for it is over.
+def star(
+    plain: FloatArray,
+    losses: Mapping[int, FloatArray],
+    tau: float,
+    tokens: int,
+    *,
+    first: Iterable[int] | None = None,
+) -> Estimate:
+    """Return N*_τ with its document jackknife, NaN unless the search for it is over; `first` as of
+    `next_size`.
 
     N* is the place where the mean rise crosses τ, linear in log N between the two N that hold it,
     rounded up; its limits are those of that place on the scale of log N, rounded up too, from 1 to
@@ -87,7 +100,7 @@ def star(plain: FloatArray, losses: Mapping[int, FloatArray], tau: float, tokens
     """
     _, high = bracket(_means(plain, losses), tau, tokens)
     place, without = (np.log(one) for one in crossing(plain, losses, tau, tokens))
-    settled = next_size(plain, losses, [tau], tokens) is None
+    settled = next_size(plain, losses, [tau], tokens, first=first) is None
     value = np.array(float(high) if settled else np.nan)
     found = jackknife(place, without).exp(value)
     limits = {
@@ -107,12 +120,14 @@ def crossing(
     each = rises(plain, losses)
     sizes = [*each, tokens]
     table = np.stack([*each.values(), np.zeros_like(plain)], axis=1)  # (document, size)
-    without = np.array([_crossing(sizes, row, tau) for row in leave_one_out_mean(table)])
-    return np.array(_crossing(sizes, table.mean(axis=0), tau)), without
+    without = np.array([crossing_of(sizes, row, tau) for row in leave_one_out_mean(table)])
+    return np.array(crossing_of(sizes, table.mean(axis=0), tau)), without
 
 
-def _crossing(sizes: Sequence[int], rise: FloatArray, tau: float) -> float:
-    """Return where the rise, by ascending size, last falls to τ, linear in log N."""
+def crossing_of(sizes: Sequence[int], rise: FloatArray, tau: float) -> float:
+    """Return where the mean rise, by ascending N with the window last, falls to τ for good, linear
+    in log N.
+    """
     above = np.flatnonzero(~(rise <= tau))
     if not above.size:
         return 1.0

@@ -19,13 +19,9 @@ from geostat.bounds.predictive import check
 from geostat.bounds.predictive import variables as predictive
 from geostat.datasets.separability import ALL_BOUNDS, bound_attributes
 from geostat.datasets.variable import SINK_VISIBLE, Variable
-from geostat.experiments import (
-    ablation_records,
-    context,
-    effective_dataset,
-    effective_geometry,
-    normaliser_dataset,
-)
+from geostat.experiments import effective_dataset, effective_geometry, normaliser_dataset
+from geostat.experiments.ablation import context
+from geostat.experiments.ablation import records as ablation_records
 from geostat.experiments.chance import VARIABLES as SEPARABLE
 from geostat.experiments.found_sinks import VARIABLES as FOUND_SINKS
 from geostat.experiments.head_regimes import VARIABLES as REGIMES

@@ -26,6 +26,7 @@ KNOWN: Final = {
     "f_outer": r"$F(r_{\max})$",
     "f_inner": r"$F(r_{\min})$",
     "sharp_f_lower": r"sharp bound on $F$",
+    "sharp_f_margin": r"$F$ less that bound",
     "lam": r"$\lambda$",
     "rho0": r"$\rho_0$",
     "retriever": "is a Retriever",

@@ -103,7 +103,7 @@ PLANS: Final = (
         figures=("effective", "effective_layers", "ablation"),
         tables=(
             *("effective", "effective_curves", "effective_sets"),
-            *("head_told", "head_function", "budgets", "regime_cuts", "contexts"),
+            *("head_told", "head_function", "head_needs", "budgets", "regime_cuts", "contexts"),
         ),
     ),
     Plan(

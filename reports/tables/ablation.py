@@ -20,6 +20,7 @@ KNOWN: Final = {
     "f_outer": r"$F(r_{\max})$ at $N$",
     "f_inner": r"$F(r_{\min})$ at $N$",
     "sharp_f_lower": r"sharp lower bound on $F(r_{\max})$",
+    "sharp_f_margin": r"$F(r_{\max})$ less that bound",
     "lam": r"$\lambda$",
     "rho0": r"$\rho_0$",
     "retriever": "is a Retriever head",
@@ -45,6 +46,7 @@ def ablation_tables(run: Run) -> list[Table]:
         return []
     return [
         *([_function(run, data), _told(run, data)] if "rank_correlation" in data else []),
+        *([_needs(run, data)] if "head_n_star" in data else []),
         *([_budgets(data)] if "budget_rise" in data else []),
         *([_regimes(data)] if "regime_rise" in data else []),
         *([_contexts(data)] if "context_n_star" in data else []),
@@ -101,15 +103,63 @@ def _told(run: Run, data: xr.Dataset) -> Table:
         "Share R² of the variance of the ranks of what the model loses by a head that is told for"
         " layers left out, each predicted from the others by least squares on ranks and their"
         " squares: from kept mass at each N tried and entropy (weights), from P, R, F, the sharp"
-        " bound on F, λ, ρ₀ and regime (geometry), from both; and what geometry adds, with its 95%"
-        " interval. Below 0: worse than the mean of the other layers. N*: from which of the N tried"
-        f" on the loss rises by at most {tau:.1%}. Over heads of which all is known, of"
-        f" {run.counted('head')}; ± standard error over"
+        " bound on F and what F has above it, λ, ρ₀ and regime (geometry), from both; and what"
+        " geometry adds, with its 95% interval. Below 0: worse than the mean of the other layers."
+        f" N*: from which N on the loss rises by at most {tau:.1%}, before it is rounded up. Over"
+        f" heads of which all is known, of {run.counted('head')}; ± standard error over"
         f" {count(data.sizes['document'], 'document')} and over layers (jackknives)."
     )
     headers = header("mode", "loss", "heads", "weights", "geometry", "both", "geometry adds", "95%")
     title = "Does geometry tell what weights do not?"
     return Table("head_told", title, caption, headers, rows, "llrrrrrr", keys=2)
+
+
+def _needs(run: Run, data: xr.Dataset) -> Table:
+    """One row a mode and regime."""
+    labels = xr.DataArray(np.nan, attrs={"codes": []})
+    if run.regimes is not None:
+        labels = run.regimes["label"].sel(criterion="size")
+    names = {name: int(code) for code, name in (one.split(" ", 1) for one in labels.attrs["codes"])}
+    rows = []
+    for mode in data["mode"].values:
+        here = data.sel(mode=mode)
+        star = here["head_n_star"].values
+        groups = {"all": np.isfinite(star)}
+        groups |= {
+            name: groups["all"] & (labels.values == code)
+            for name, code in names.items()
+            if code > 0
+        }
+        for name, held in groups.items():
+            if not held.any():
+                continue
+            own, largest = star[held], np.where(held, star, -1).argmax()
+            layer, head = (int(place) for place in np.unravel_index(largest, star.shape))
+            each = np.quantile(own, (0.5, 0.9), method="inverted_cdf")
+            rows.append(
+                [
+                    text(mode),
+                    text(name.capitalize()),
+                    whole(own.size),
+                    whole((own == 1).sum()),
+                    *(whole(one) for one in each),
+                    text(f"L{layer}H{head}"),
+                    whole(own.max()),
+                    _limits(here.isel(layer=layer, head=head), "head_n_star"),
+                ]
+            )
+    caption = (
+        "A head's own N*: from how many tokens a query on the mean loss rises by at most"
+        f" {float(data.attrs['tau']):.1%} where that head alone keeps so many and the others stay"
+        " as they are. Heads, how many of them need one token; N* of the middle head and the one"
+        " that nine of ten heads do not exceed; and the head that needs most, with its 95%"
+        f" interval over {count(data.sizes['document'], 'document')} (jackknife on the scale of"
+        " log N). By regime (sizes)."
+    )
+    most = ("most: head", "$N^*$", "95%")
+    headers = header("mode", "heads of", "heads", "$N^*=1$", "median", "9 of 10 within", *most)
+    title = "Tokens that single heads need"
+    return Table("head_needs", title, caption, headers, rows, "llrrrrlrr", keys=2)
 
 
 def _budgets(data: xr.Dataset) -> Table:

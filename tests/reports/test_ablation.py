@@ -4,6 +4,7 @@ dataset's numbers, and a run may lack it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +15,14 @@ from support.figures import assert_labels_stand_apart
 from support.latex import compiled, complaints, needs_latex
 from support.reports_tree import POSITIONS, run_tree
 
-from geostat.experiments.ablation import ablation_dataset, budget_cell, head_cell
-from geostat.experiments.ablation_words import answers
-from geostat.experiments.budgets import WAYS
-from geostat.experiments.context import plain_cell
+from geostat.experiments.ablation.budgets import WAYS
+from geostat.experiments.ablation.context import plain_cell
+from geostat.experiments.ablation.dataset import ablation_dataset, budget_cell
+from geostat.experiments.ablation.head_facts import CURVES, Facts
+from geostat.experiments.ablation.heads import head_cell
+from geostat.experiments.ablation.words import answers
 from geostat.experiments.effective_dataset import effective_dataset
 from geostat.experiments.effective_size import PLAIN, Cell, next_size
-from geostat.experiments.head_facts import CURVES, Facts
 from geostat.experiments.head_regime_rules import REGIMES
 from reports.errors import InputError
 from reports.figures.ablation import GIVEN, KNOWN, figure_ablation, figure_effective_layers
@@ -62,12 +64,16 @@ def measured(
     def add(cell: Cell, rise: np.ndarray) -> None:
         losses[cell] = plain * (1 + rise)
 
+    curve: dict[int, np.ndarray]
     for mode in modes:
         if "heads" in parts:
-            for n in SIZES:
-                for layer, head in np.ndindex(LAYERS, HEADS):
-                    rise = 0.01 * mass[:, layer, head, n - 1] + 0.004 * chance.uniform()
-                    add(head_cell(layer, head, mode, n), rise)
+            for layer, head in np.ndindex(LAYERS, HEADS):
+                curve = {}
+                own = 0.0004 * chance.uniform()
+                while (n := next_size(plain, curve, [0.001], POSITIONS, first=SIZES)) is not None:
+                    rise = 0.01 * (1 - mass[:, layer, head, n - 1]) + own
+                    add(cell := head_cell(layer, head, mode, n, search=n not in SIZES), rise)
+                    curve[n] = losses[cell]
         if "budgets" in parts:
             for budget in BUDGETS:
                 for place, way in enumerate(WAYS):
@@ -83,7 +89,7 @@ def measured(
     if "context" in parts:
         for context in (16, 64):
             add(plain_cell(context), np.zeros(documents))
-            curve: dict[int, np.ndarray] = {}
+            curve = {}
             while (size := next_size(plain, curve, [0.05], context)) is not None:
                 curve[size] = plain * (1 + 0.1 * context**0.5 / size)
                 losses[Cell(plain_cell(context).scope, "attention", "deletion", size)] = curve[size]
@@ -113,6 +119,12 @@ def with_group(**groups: xr.Dataset) -> xr.DataTree:
     return tree
 
 
+REGIME_CODES = xr.DataArray(
+    np.random.default_rng(5).integers(-1, len(REGIMES), (1, LAYERS, HEADS)),
+    coords={"criterion": ["size"]},
+    dims=("criterion", "layer", "head"),
+    attrs={"codes": ["-1 cannot be told", *(f"{at} {name}" for at, name in enumerate(REGIMES))]},
+)
 RUN = Run.of(with_group(ablation=measured(), effective=of_layers()))
 
 
@@ -184,7 +196,23 @@ def test_of_one_document_nothing_is_answered() -> None:
 
 def test_the_tables_hold_every_number() -> None:
     data = RUN.ablation
-    function, told, budgets, regimes, contexts = (table.frame() for table in ablation_tables(RUN))
+    run = replace(RUN, regimes=xr.Dataset({"label": REGIME_CODES}))
+    frames = [table.frame() for table in ablation_tables(run)]
+    function, told, needs, budgets, regimes, contexts = frames
+    star = data["head_n_star"].sel(mode="deletion").values
+    first = needs.iloc[0].tolist()
+    assert first[:3] == ["deletion", "All", str(LAYERS * HEADS)]
+    assert int(first[3]) == (star == 1).sum()
+    assert [int(cell) for cell in first[4:6]] == np.sort(star.ravel())[[49, 89]].tolist()
+    assert int(first[7]) == star.max() > np.median(star)
+    layer, head = np.argwhere(star == star.max())[0]
+    assert first[6] == f"L{layer}H{head}"
+    assert first[8].startswith(f"{data['head_n_star_lower'].values[0, layer, head]:.0f}")
+    label = REGIME_CODES.sel(criterion="size").values
+    of_regime = [star[label == code] for code in (1, 2, 3)]
+    assert needs.iloc[1:, 1].tolist() == ["Retriever", "Mixer", "Reset"]
+    assert needs.iloc[1:, 2].astype(int).tolist() == [len(own) for own in of_regime]
+    assert needs.iloc[1:, 7].astype(int).tolist() == [own.max() for own in of_regime]
     assert len(function) == data.sizes["known"]
     assert len(told) == int(data["told"].notnull().any("told_by").sum()) == len(SIZES) + 1
     assert len(budgets) == len(BUDGETS) * len(WAYS)
@@ -215,7 +243,7 @@ def test_the_tables_compile_without_a_complaint(tmp_path: Path) -> None:
 def test_the_page_shows_them(tmp_path: Path) -> None:
     tree = with_group(ablation=measured(), effective=of_layers())
     page = write_page(tree, tmp_path).read_text(encoding="utf-8")
-    for name in ("head_told", "head_function", "budgets", "regime_cuts", "contexts"):
+    for name in ("head_told", "head_function", "head_needs", "budgets", "regime_cuts", "contexts"):
         assert f'id="table-{name}"' in page
     assert measured().attrs["answers"][0] in page
     for name in PLANS:

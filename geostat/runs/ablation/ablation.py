@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,18 +20,17 @@ from empirical.sources.given import HeldModel
 from empirical.sources.texts import Corpus
 from empirical.store.store import Store
 from geostat.datasets.queries import MEASURED
-from geostat.experiments.ablation import (
+from geostat.experiments.ablation.budgets import WAYS, sizes_of_documents
+from geostat.experiments.ablation.context import curve_of, plain_cell
+from geostat.experiments.ablation.dataset import (
     ablation_dataset,
     budget_cell,
     budgets_held,
     cells_of,
-    head_cell,
-    sizes_held,
 )
-from geostat.experiments.budgets import WAYS, sizes_of_documents
-from geostat.experiments.context import curve_of, plain_cell
+from geostat.experiments.ablation.head_facts import Facts
+from geostat.experiments.ablation.heads import curve_of_head, head_cell, sizes_held
 from geostat.experiments.effective_size import PLAIN, Cell, next_size
-from geostat.experiments.head_facts import Facts
 from geostat.experiments.head_regime_rules import REGIMES
 from geostat.runs.ablation.asked import CONTEXT_TAU, Asked
 from geostat.runs.ablation.known_of_heads import known_of_heads
@@ -104,17 +104,28 @@ def _facts(store: Store, losses: Losses, asked: Asked) -> Facts:
 
 
 def _heads(losses: Losses, facts: Facts, asked: Asked) -> None:
-    """Cut every head alone, from the bottom."""
+    """Cut every head alone, from the bottom: at the sizes asked for, and on to its own N*."""
     told = "heads one by one"
     losses.console.stage(told)
     layers, heads = facts.shape
+    known, tried = losses.known.losses, asked.tried
     for layer in range(layers):
-        for head in range(heads):
-            for mode in asked.modes:
-                for n in asked.tried:
-                    cut = Cut(rule=attention, mode=mode, n=n, heads=[head])
-                    losses.of(head_cell(layer, head, mode, n), _alike({layer: cut}), layer)
+        for head, mode in product(range(heads), asked.modes):
+            for n in tried:
+                cell = head_cell(layer, head, mode, n)
+                losses.of(cell, _alike({layer: _of_head(head, mode, n)}), layer)
+            while True:
+                curve = curve_of_head(known, layer, head, mode)
+                size = next_size(known[PLAIN], curve, [asked.tau], facts.tokens, first=tried)
+                if size is None:
+                    break
+                cell = head_cell(layer, head, mode, size, search=True)
+                losses.of(cell, _alike({layer: _of_head(head, mode, size)}), layer)
         losses.console.fraction(told, (layer + 1) / layers)
+
+
+def _of_head(head: int, mode: Mode, n: int) -> Cut:
+    return Cut(rule=attention, mode=mode, n=n, heads=[head])
 
 
 def _budgets(losses: Losses, facts: Facts, asked: Asked) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from geostat.experiments.ablation_words import answers
+from geostat.experiments.ablation.words import answers
 
 
 def told(data: xr.Dataset, *, everything: bool = False) -> dict[str, Any]:
@@ -21,6 +21,7 @@ def told(data: xr.Dataset, *, everything: bool = False) -> dict[str, Any]:
             "correlations": list(_correlations(data)),
             "budgets": budgets,
             "regimes": regimes,
+            "single_heads": list(_single_heads(data)),
             "contexts": list(_contexts(data)),
         }
     lines = list(answers(data))
@@ -34,7 +35,22 @@ def told(data: xr.Dataset, *, everything: bool = False) -> dict[str, Any]:
         for row in regimes
         if row["p"] is not None
     ]
-    return {"ablation": lines + _powers(data)}
+    return {"ablation": [*lines, *_needs(data), *_powers(data)]}
+
+
+def _needs(data: xr.Dataset) -> Iterator[str]:
+    """Say how many tokens single heads need."""
+    for mode in data["mode"].values.tolist() if "head_n_star" in data else ():
+        star = data["head_n_star"].sel(mode=mode).values
+        if np.isfinite(star).all():
+            half, most = (
+                int(np.quantile(star, share, method="inverted_cdf")) for share in (0.5, 0.9)
+            )
+            yield (
+                f"single heads, {mode}: {int((star == 1).sum())} of {star.size} need one token to"
+                f" keep the loss within {100 * float(data.attrs['tau']):.3g}%, half at most {half},"
+                f" nine of ten at most {most}, all at most {int(star.max())}"
+            )
 
 
 def _correlations(data: xr.Dataset) -> Iterator[dict[str, Any]]:
@@ -76,6 +92,16 @@ def _regimes(data: xr.Dataset) -> Iterator[dict[str, Any]]:
                 "drawn_median": _known(data["drawn_rise"][place].median()),
                 "p": _known(data["drawn_p"][place]),
             }
+
+
+def _single_heads(data: xr.Dataset) -> Iterator[dict[str, Any]]:
+    if "head_n_star" in data:
+        for place in np.ndindex(data["head_n_star"].shape):
+            at = data["head_n_star"][place]
+            if np.isfinite(at):
+                words = {"mode": str(at["mode"].item()), "layer": int(place[1])}
+                words |= {"head": int(place[2]), "n_star": int(at)}
+                yield words | _limits(data, "head_n_star", place)
 
 
 def _contexts(data: xr.Dataset) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geostat.experiments.budgets import greedy, in_proportion, of_equal_mass
+from geostat.experiments.ablation.budgets import greedy, in_proportion, of_equal_mass
 
 SHARES = st.lists(st.floats(0, 100), min_size=1, max_size=12)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from geostat.experiments.context import context_dataset, plain_cell
+from geostat.experiments.ablation.context import context_dataset, plain_cell
 from geostat.experiments.effective_size import Cell, next_size
 from geostat.statistics.arrays import FloatArray
 

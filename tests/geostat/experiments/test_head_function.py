@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from geostat.experiments.head_function import (
+from geostat.experiments.ablation.head_function import (
     GIVEN,
     MODELS,
     WEIGHTS,

@@ -20,8 +20,8 @@ from empirical.intervention.loss import next_token_losses
 from empirical.intervention.rules import attention
 from empirical.store.store import Store
 from empirical.tap.tap import tap
-from geostat.experiments.ablation import cells_of
-from geostat.experiments.budgets import WAYS, greedy, in_proportion, of_equal_mass
+from geostat.experiments.ablation.budgets import WAYS, greedy, in_proportion, of_equal_mass
+from geostat.experiments.ablation.dataset import cells_of
 from geostat.experiments.effective_size import PLAIN, Cell
 from geostat.experiments.head_regime_rules import REGIMES
 from geostat.runs.ablation import ablation as module
@@ -84,13 +84,34 @@ def test_losses_of_single_heads_are_those_of_the_intervention(
         assert float(at) == pytest.approx(np.mean(np.array(expected) / plain - 1))
 
 
-def test_a_head_needs_the_smallest_size_from_which_on_it_costs_little(data: xr.Dataset) -> None:
-    star, rise = data["head_n_star"], data["head_rise"].sel(n=list(SIZES))
+def test_a_head_s_own_size_is_searched_to_the_integer(data: xr.Dataset, ids: torch.Tensor) -> None:
+    star, tau = data["head_n_star"], data.attrs["tau"]
+    known, _ = cells_of(data)
     assert star.shape == (2, 4, 4)
+    assert len(np.unique(star)) > 4
+    searched = 0
     for place in np.ndindex(star.shape):
-        curve = rise[place[0], :, place[1], place[2]].values
-        enough = [n for at, n in enumerate(SIZES) if (curve[at:] <= 0.001).all()]
-        assert int(star[place]) == min(enough, default=LENGTH)
+        mode = str(star["mode"].values[place[0]])
+        scope = f"L{place[1]}H{place[2]}"
+        mean = {
+            cell.n: (known[cell] / known[PLAIN] - 1).mean()
+            for cell in known
+            if cell.scope in (scope, f"{scope}, N*") and cell.mode == mode
+        }
+        assert set(SIZES) <= set(mean)
+        above = max((n for n, rise in mean.items() if rise > tau), default=0)
+        assert int(star[place]) == above + 1
+        assert above == 0 or above + 1 in (*mean, LENGTH)  # neighbours: nothing lies between
+        searched += len(mean) - len(SIZES)
+    assert searched == sum(cell.scope.endswith(", N*") for cell in known) > 0
+    cell = next(cell for cell in known if cell.scope.endswith(", N*"))
+    layer, head = (int(cell.scope[place]) for place in (1, 3))
+    cut = Cut(rule=attention, mode=cell.mode, n=cell.n, heads=[head])  # type: ignore[arg-type]
+    assert known[cell].tolist() == losses(ids, lambda place: {layer: cut}.get)
+    inside = (star > 1) & (star < LENGTH)
+    assert bool((data["head_n_star_lower"] <= star).where(inside, True).all())
+    assert bool((data["head_n_star_upper"] >= star).where(inside, True).all())
+    assert bool(data["head_n_star_se"].notnull().where(inside, True).all())
 
 
 def known(ids: torch.Tensor) -> dict[str, Any]:
@@ -216,6 +237,11 @@ def test_the_lines_tell_budgets_and_regimes(run: Path, data: xr.Dataset, words: 
     assert records["regimes"] == []  # no head of these is told
     finite = int(data["rank_correlation"].notnull().sum())
     assert len(records["correlations"]) == finite > 0
+    assert [one["n_star"] for one in records["single_heads"]] == data[
+        "head_n_star"
+    ].values.ravel().tolist()
+    star = data["head_n_star"].sel(mode="deletion").values
+    assert f"  single heads, deletion: {(star == 1).sum()} of 16 need one token" in "\n".join(lines)
     assert "answers" in records
 
 

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
-from geostat.experiments.ablation_records import GAIN
-from geostat.experiments.budgets import GEOMETRY
+from geostat.experiments.ablation.budgets import GEOMETRY
+from geostat.experiments.ablation.records import GAIN
 
 PRIMARY: Final = 8
 """N of the outcome on which the answer rests, fixed before any was measured."""

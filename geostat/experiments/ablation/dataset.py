@@ -8,36 +8,23 @@ documents. Imports numpy and xarray.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, cast
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from geostat.datasets.variable import Value, join, variables, words_along
-from geostat.experiments.ablation_records import BUDGETS, CELLS, FACTS, GAIN, HEADS, REGIME
-from geostat.experiments.ablation_words import answers, primary, primary_size
-from geostat.experiments.budgets import WAYS
-from geostat.experiments.context import context_dataset
+from geostat.datasets.variable import Value, variables, words_along
+from geostat.experiments.ablation.budgets import WAYS
+from geostat.experiments.ablation.context import context_dataset
+from geostat.experiments.ablation.head_facts import Facts
+from geostat.experiments.ablation.heads import along_sizes, heads_dataset
+from geostat.experiments.ablation.records import BUDGETS, CELLS, FACTS, REGIME
+from geostat.experiments.ablation.words import answers, primary
 from geostat.experiments.effective_size import PLAIN, Cell
-from geostat.experiments.head_facts import PREDICTORS, Facts
-from geostat.experiments.head_function import GIVEN, MODELS, Heads, associations, predictions
 from geostat.experiments.head_regime_rules import REGIMES
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import Estimate, document_mean
-
-
-def head_cell(layer: int, head: int, mode: str, n: int) -> Cell:
-    """Name the cut of one head.
-
-    >>> head_cell(3, 1, "deletion", 8)
-    Cell(scope='L3H1', rule='attention', mode='deletion', n=8)
-    """
-    return Cell(f"L{layer}H{head}", "attention", mode, n)
+from geostat.statistics.jackknife import document_mean
 
 
 def cells_of(data: xr.Dataset) -> tuple[dict[Cell, FloatArray], dict[Cell, FloatArray]]:
@@ -46,15 +33,6 @@ def cells_of(data: xr.Dataset) -> tuple[dict[Cell, FloatArray], dict[Cell, Float
     cells = [Cell(str(a), str(b), str(c), int(n)) for a, b, c, n in zip(*parts, strict=True)]
     losses = dict(zip(cells, data["loss"].values, strict=True))
     return {PLAIN: data["plain_loss"].values, **losses}, {}
-
-
-def sizes_held(losses: Iterable[Cell], shape: tuple[int, int]) -> dict[str, list[int]]:
-    """Return the N at which every head, of (layers, heads), was cut alone, by mode."""
-    counts: Counter[tuple[str, int]] = Counter(
-        (cell.mode, cell.n) for cell in losses if re.fullmatch(r"L\d+H\d+", cell.scope)
-    )
-    whole = sorted(key for key, count in counts.items() if count == shape[0] * shape[1])
-    return {mode: [n for m, n in whole if m == mode] for mode in dict.fromkeys(m for m, _ in whole)}
 
 
 def budgets_held(losses: Iterable[Cell]) -> list[int]:
@@ -92,7 +70,7 @@ def ablation_dataset(
     data.attrs["long_name"] = "losses under cuts of heads"
     parts = [
         _facts(facts),
-        _heads(rises, facts, tau),
+        heads_dataset(losses, facts, tau),
         _budgets(rises, str(told["greedy_sizes"])),
         _regimes(rises, facts),
         context_dataset(losses, float(told["context_tau"])),
@@ -119,105 +97,7 @@ def _facts(facts: Facts) -> xr.Dataset:
     numbers: dict[str, Value] = dict(facts.curves)
     numbers["kept_mass"] = facts.kept_mass[..., [n - 1 for n in facts.sizes]]
     numbers |= {"entropy": facts.entropy, "sharp_f_lower": facts.sharp_f}
-    return xr.Dataset(variables(FACTS, numbers), coords=_sizes(facts.sizes))
-
-
-def _heads(rises: Mapping[Cell, FloatArray], facts: Facts, tau: float) -> xr.Dataset | None:
-    """Return what single heads cost, and what tells it; None where that was not measured."""
-    held = sizes_held(rises, facts.shape)
-    parts = [_of_mode(rises, facts, mode, sizes, tau) for mode, sizes in held.items()]
-    if not parts:
-        return None
-    data = xr.concat(parts, "mode", join="outer", combine_attrs="override")
-    sizes = sorted(data["n"].values.tolist())
-    outcomes = [*(f"rise at N = {n}" for n in sizes), _star_name(tau)]
-    words = words_along("outcome", outcomes, "what the model loses")
-    data = data.reindex(n=sizes, outcome=outcomes)
-    return data.assign_coords(outcome=words, **_sizes(sizes))
-
-
-def _of_mode(
-    rises: Mapping[Cell, FloatArray], facts: Facts, mode: str, sizes: Sequence[int], tau: float
-) -> xr.Dataset:
-    layers, heads = facts.shape
-    each = np.stack(
-        [
-            [
-                [rises[head_cell(layer, head, mode, n)] for head in range(heads)]
-                for layer in range(layers)
-            ]
-            for n in sizes
-        ]
-    )
-    rise = np.moveaxis(each, -1, 0)  # (document, n, layer, head)
-    mean = document_mean(rise)
-    weights = facts.of_weights(sizes)
-    outcomes = _outcomes(sizes, tau, facts.tokens)
-    correlations, told, counts = [], [], []
-    for outcome in outcomes:
-        of = Heads(
-            rise=rise.reshape(*rise.shape[:2], -1),
-            outcome=outcome.of,
-            known=facts.predictors(outcome.n),
-            layer=np.repeat(np.arange(layers), heads),
-        )
-        correlations.append(associations(of))
-        found, count = predictions(of, weights)
-        told.append(found)
-        counts.append(count)
-    numbers: dict[str, Value] = {
-        "head_rise": _stacked([mean]),
-        "head_n_star": _star(mean.value, sizes, tau, facts.tokens)[None],
-        "rank_correlation": _stacked([_stacked(correlations)]),
-        "told": _stacked([_stacked(told)]),
-        "told_heads": np.array([counts]),
-    }
-    coords = {
-        "mode": [mode],
-        "outcome": words_along("outcome", [one.name for one in outcomes], "what the model loses"),
-        "known": words_along("known", PREDICTORS, "what is known of a head"),
-        "given": words_along("given", GIVEN, "what is held fixed"),
-        "told_by": words_along("told_by", (*MODELS, GAIN), "what tells of layers left out"),
-    }
-    return xr.Dataset(variables(HEADS, numbers), coords=coords | _sizes(sizes))
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What the model loses by a head."""
-
-    name: str
-    n: int
-    """N at which the head's curves are taken."""
-    of: Callable[[FloatArray], FloatArray]
-    """From mean rises, (size, head)."""
-
-
-def _outcomes(sizes: Sequence[int], tau: float, tokens: int) -> list[Outcome]:
-    """Return the rise at each N, and N* at the primary N."""
-
-    def rise(at: int, mean: FloatArray) -> FloatArray:
-        return mean[at]
-
-    return [Outcome(f"rise at N = {n}", n, partial(rise, at)) for at, n in enumerate(sizes)] + [
-        Outcome(
-            _star_name(tau),
-            primary_size(sizes),
-            lambda mean: _star(mean, sizes, tau, tokens),
-        )
-    ]
-
-
-def _star_name(tau: float) -> str:
-    return f"N* at {100 * tau:.3g}%"
-
-
-def _star(mean: FloatArray, sizes: Sequence[int], tau: float, tokens: int) -> FloatArray:
-    """Return the smallest N that was tried from which on the mean rise, (n, ...), is at most τ; T
-    where there is none.
-    """
-    within = np.flip(np.logical_and.accumulate(np.flip(mean <= tau, 0), axis=0), 0)
-    return np.where(within.any(axis=0), np.asarray(sizes)[within.argmax(axis=0)], tokens)
+    return xr.Dataset(variables(FACTS, numbers), coords=along_sizes(facts.sizes))
 
 
 def _budgets(rises: Mapping[Cell, FloatArray], sizes: str) -> xr.Dataset | None:
@@ -288,12 +168,3 @@ def _regimes(rises: Mapping[Cell, FloatArray], facts: Facts) -> xr.Dataset | Non
         "cut": words_along("cut", names, "how they are cut"),
     }
     return xr.Dataset(variables(REGIME, numbers), coords=coords)
-
-
-def _sizes(sizes: Sequence[int]) -> dict[str, Any]:
-    return {"n": xr.Variable("n", list(sizes), {"long_name": "tokens that a head keeps"})}
-
-
-def _stacked(each: Sequence[Estimate]) -> Estimate:
-    """Return estimates along a new first axis."""
-    return cast("Estimate", join(each, np.stack))

@@ -85,7 +85,7 @@ def predictions(heads: Heads, weights: Mapping[str, FloatArray]) -> tuple[Estima
     means = {name: mean_over_documents(x) if x.ndim == 2 else x for name, x in every.items()}
     used = {name for name, mean in means.items() if np.isfinite(mean).mean() > 0.5}
     use = np.isfinite(
-        np.stack([mean_over_documents(heads.rise).sum(axis=0), *(means[name] for name in used)])
+        np.stack([heads.outcome(mean_over_documents(heads.rise)), *(means[name] for name in used)])
     ).all(axis=0)
     layer, layers = heads.layer[use], np.unique(heads.layer[use])
     groups = [[name for name in part if name in used] for part in (weights, geometry, every)]

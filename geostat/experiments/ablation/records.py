@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from geostat.datasets.variable import Variable
-from geostat.experiments.head_facts import PREDICTORS
+from geostat.experiments.ablation.head_facts import PREDICTORS
 
 GAIN: Final = "geometry adds"
 """What follows MODELS along `told_by`: R² of both less R² of weights."""
@@ -33,9 +33,9 @@ HEADS: Final = (
         symbol=_RISE,
         dims=("mode", "n", "layer", "head"),
     ),
-    Variable(
+    _estimate(
         "head_n_star",
-        "N from which on, of those tried, the rise is at most tau; the window where there is none",
+        "N from which on the rise is at most tau; the window where there is none",
         "tokens",
         r"N^*_\tau",
         dims=("mode", "layer", "head"),

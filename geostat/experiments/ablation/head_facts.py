@@ -19,6 +19,7 @@ PREDICTORS: Final = {
     "f_outer": "F(r_max) at N",
     "f_inner": "F(r_min) at N",
     "sharp_f_lower": "sharp lower bound on F(r_max) at N",
+    "sharp_f_margin": "F(r_max) at N less its sharp lower bound",
     "lam": "λ, norm of the sink over that of content",
     "rho0": "ρ₀, cosine of the sink with content",
     **{name: f"is a {name} head" for name in REGIMES[1:]},
@@ -105,7 +106,8 @@ class Facts:
         out: dict[str, FloatArray] = {
             name: self.curve(name, n).reshape(documents, -1) for name in CURVES
         }
-        out["sharp_f_lower"] = self.sharp_f[..., self.sizes.index(n)].ravel()
+        lower = self.sharp_f[..., self.sizes.index(n)].ravel()
+        out |= {"sharp_f_lower": lower, "sharp_f_margin": out["f_outer"] - lower}
         out |= {"lam": self.lam.ravel(), "rho0": self.rho0.ravel()}
         out |= {name: self.of_regime(name).ravel().astype(float) for name in REGIMES[1:]}
         out["kept_mass"] = self.kept_mass[..., n - 1].reshape(documents, -1)

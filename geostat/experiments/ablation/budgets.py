@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from geostat.experiments.head_facts import Facts
+from geostat.experiments.ablation.head_facts import Facts
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import leave_one_out_mean
 
