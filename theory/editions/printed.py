@@ -52,12 +52,32 @@ def printed_margins(
     )
 
 
+def deviations(margins: Margins, dimension: int, kappa: float) -> FloatArray:
+    """Return σ of eq. (9) for each of K sizes: B/√(2κd)."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(margins.scale / np.sqrt(2 * kappa * dimension))
+
+
 def printed_bounds(
-    head: Ranked, summary: Summary, margins: Margins, dimension: int, kappa: float
+    head: Ranked,
+    summary: Summary,
+    margins: Margins,
+    dimension: int,
+    kappa: float,
+    *,
+    floors: FloatArray | None = None,
 ) -> BoundPairs[FloatArray]:
     """Return eq. (12)-(17) for each of K sizes, unclipped: a recall bound may be negative, and
     F's then anything (erratum 18).
+
+    floors: the largest and the mean of `floor_by_row`, (2, K), where they are known.
     """
+    if floors is None:
+        rows = [
+            floor_by_row(head, summary, k, deviation)
+            for k, deviation in enumerate(deviations(margins, dimension, kappa).tolist())
+        ]
+        floors = np.array([[row.max() for row in rows], [row.mean() for row in rows]])
     n, outside = summary.n.astype(float), head.tokens - 1.0 - summary.n
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         tail, tail_sink = (
@@ -66,13 +86,8 @@ def printed_bounds(
         )
         loss = outside * tail + outside / n * tail_sink
         loss = np.where(margins.scale > 0, loss, np.nan)
-        floors = [
-            floor_by_row(head, summary, k, b / np.sqrt(2 * kappa * dimension))
-            for k, b in enumerate(margins.scale.tolist())
-        ]
         p_low, r_low = 1 / (1 + loss), 1 - loss
-        p_high = 1 - np.array([rows.max() for rows in floors]) / (n + 1)
-        r_high = np.array([1 - rows.mean() for rows in floors])
+        p_high, r_high = 1 - floors[0] / (n + 1), 1 - floors[1]
         return BoundPairs(
             precision=(p_low, p_high),
             recall=(r_low, r_high),

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.editions.conditional.quadrature_error import WITHIN
-from theory.editions.printed import Margins, printed_bounds, printed_margins
+from theory.editions.printed import Margins, deviations, printed_bounds, printed_margins
 from theory.evaluate.choices import Settings
 from theory.head.inputs import HeadInput
 from theory.head.ranked import Ranked, Summary, rank_tokens, summarise
@@ -110,16 +110,16 @@ def _sharp_values(
     from theory.editions.sharp.sharp_law import exact_bounds
 
     if settings.fast and dimension >= many_heads.TABULATED_FROM:
-        result = many_heads.sharp_bounds(ready, dimension, followup=settings.followup)
-    else:
-        result = [
+        return many_heads.sharp_bounds(ready, dimension, followup=settings.followup)
+    return [
+        _columns(
             [
                 exact_bounds(*item, k, dimension, followup=settings.followup)
                 for k in range(len(item[1].n))
             ]
-            for item in ready
-        ]
-    return [_columns(bounds) for bounds in result]
+        )
+        for item in ready
+    ]
 
 
 def _conditional_values(
@@ -172,7 +172,8 @@ def _printed_or_repaired_values(
 ) -> FloatArray:
     """Return printed or repaired values (8, K') of one head."""
     if settings.edition == "printed":
-        bounds = printed_bounds(head, summary, margins, dimension, settings.constant)
+        floors = _floors(head, summary, margins, dimension, settings) if settings.fast else None
+        bounds = printed_bounds(head, summary, margins, dimension, settings.constant, floors=floors)
         return np.stack([side for quantity in QUANTITIES for side in getattr(bounds, quantity)])
     from theory.editions.repaired import repaired_bounds
 
@@ -182,6 +183,22 @@ def _printed_or_repaired_values(
             for k in range(len(summary.n))
         ]
     )
+
+
+def _floors(
+    head: Ranked, summary: Summary, margins: Margins, dimension: int, settings: Settings
+) -> FloatArray:
+    """Return the largest and the mean floor of p̲ over selected tokens at each size, (2, K'), by a
+    compiled kernel.
+    """
+    from theory.editions.printed_kernels import floors_of_head
+
+    out = np.empty((2, len(summary.n)))
+    sink = -1 if head.sink is None else head.sink
+    deviation = deviations(margins, dimension, settings.constant)
+    own = (head.a, summary.sigma, sink, head.cosines[sink], summary.n, deviation)
+    floors_of_head(*own, out)
+    return out
 
 
 def _columns(bounds: list[Any]) -> FloatArray:

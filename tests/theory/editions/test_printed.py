@@ -22,6 +22,7 @@ from theory.editions.printed import (
     printed_bounds,
     printed_margins,
 )
+from theory.editions.printed_kernels import floors_of_head
 from theory.editions.repaired import (
     exact_means,
     pair_variances,
@@ -32,7 +33,7 @@ from theory.editions.repaired import (
 )
 from theory.evaluate.envelopes import envelope
 from theory.head.gram import feasible_edge
-from theory.head.ranked import Ranked, Summary, ranked, summarise
+from theory.head.ranked import Ranked, Summary, rank_tokens, ranked, summarise
 from theory.head.results import QUANTITIES
 from theory.statements import catalogue
 from theory.symbolic import margins, symbols, theorems
@@ -416,6 +417,23 @@ def test_floor_by_bisection_is_the_maximum_over_all_pairs(case: DrawnHead) -> No
             np.testing.assert_allclose(
                 floor_by_row(head, summary, at, sigma), every, rtol=1e-12, atol=1e-300
             )
+
+
+@given(heads(min_tokens=2, max_tokens=20))
+@settings(max_examples=60, deadline=None)
+def test_compiled_floors_are_those_by_bisection(case: DrawnHead) -> None:
+    gram = case.gram.matrix(case.tokens, sink=case.sink)
+    head = rank_tokens(case.alpha, case.norms, gram, case.sink)
+    summary = summarise(head, np.arange(1, case.tokens))
+    sink = -1 if head.sink is None else head.sink
+    own = (head.a, summary.sigma, sink, head.cosines[sink], summary.n)
+    for deviation in (0.0, 1e-3, 0.1, 10.0, np.inf, np.nan):
+        found = np.empty((2, len(summary.n)))
+        floors_of_head(*own, np.full(len(summary.n), deviation), found)
+        for at in range(len(summary.n)):
+            rows = floor_by_row(head, summary, at, deviation)
+            expected = [rows.max(), rows.mean()]
+            np.testing.assert_allclose(found[:, at], expected, rtol=1e-12, atol=1e-300)
 
 
 def test_printed_bounds_move_when_values_are_rescaled() -> None:

@@ -21,15 +21,8 @@ import numpy.typing as npt
 from scipy.special import betaln, stdtr
 
 from theory.arrays import FloatArray, IntArray, selection_order
-from theory.editions.sharp.sharp_law import (
-    GRAM_ROUNDING,
-    SUM_ROUNDING,
-    PairSums,
-    best_bounds,
-    infeasible,
-)
+from theory.editions.sharp.sharp_law import GRAM_ROUNDING, SUM_ROUNDING, infeasible
 from theory.head.ranked import Ranked, Summary, rank_of, summary_of
-from theory.head.results import BoundPairs
 
 TABULATED_FROM = 7
 """Smallest d the table serves: below it the law's density is too steep at r = ±1 for a cubic."""
@@ -168,54 +161,27 @@ def prepare(
 
 def sharp_bounds(
     heads: list[tuple[Ranked, Summary]], dimension: int, *, followup: bool
-) -> list[list[BoundPairs[float]]]:
-    """Return the sharp bounds of every head (rows) at every size of its summary (columns).
+) -> list[FloatArray]:
+    """Return the sharp bounds of every head at the K sizes of its summary: (8, K), lower and upper
+    of P, R, F(r_max) and F(r_min).
 
     Raises:
         InputError: if some 2×2 determinant is clearly negative: no vectors have this Gram.
     """
-    table = law_table(dimension)
-    costs = sorted(
-        (
-            (-n * (head.tokens - n), h, k)
-            for h, (head, summary) in enumerate(heads)
-            for k, n in enumerate(summary.n.tolist())
-        )
-    )
-    shares = [costs[share :: 2 * workers()] for share in range(2 * workers())]
+    from theory.editions.sharp.bound_kernels import bounds_of_head
 
-    def work(share: list[tuple[int, int, int]]) -> list[tuple[int, int, BoundPairs[float]]]:
-        return [
-            (
-                h,
-                k,
-                best_bounds(pair_sums(*heads[h], k, table, followup=followup), followup=followup),
-            )
-            for _, h, k in share
-        ]
+    table, rounding = law_table(dimension), (SUM_ROUNDING, GRAM_ROUNDING)
+    result = [np.empty((8, len(summary.n))) for _, summary in heads]
 
-    answers = {(h, k): bounds for part in in_threads(work, shares) for h, k, bounds in part}
-    return [[answers[h, k] for k in range(len(summary.n))] for h, (_, summary) in enumerate(heads)]
+    def work(share: tuple[int, int]) -> float:
+        """Every other size of a head, so that threads have alike much to do."""
+        h, first = share
+        (head, summary), sizes = heads[h], slice(first, None, 2)
+        sums = (summary.sigma[sizes], summary.sigma_ss[sizes], summary.n[sizes])
+        own = (head.cosines, head.a, *sums, table, rounding, followup)
+        return float(bounds_of_head(*own, result[h][:, sizes]))
 
-
-def pair_sums(
-    head: Ranked, summary: Summary, at: int, table: FloatArray, *, followup: bool
-) -> PairSums:
-    """Return `sharp.pair_sums` of one selection from the tabulated law."""
-    from theory.editions.sharp.sharp_kernels import sum_pairs
-
-    n = int(summary.n[at])
-    columns, rows = np.empty((2, head.tokens - n)), np.empty((2, n))
-    sigma, sigma_ss, rounding = (
-        summary.sigma[at],
-        float(summary.sigma_ss[at]),
-        (SUM_ROUNDING, GRAM_ROUNDING),
-    )
-    worst = sum_pairs(
-        head.cosines, head.a, sigma, sigma_ss, n, table, rounding, followup, columns, rows
-    )
+    worst = min(in_threads(work, [(h, first) for h in range(len(heads)) for first in range(2)]))
     if worst < 0:
         raise infeasible(worst)
-    return PairSums(
-        column_total=columns[0], column_largest=columns[1], row_total=rows[0], row_largest=rows[1]
-    )
+    return result
