@@ -265,21 +265,22 @@ def separability_of_draws(y: FloatArray, order: IntArray, n: IntArray) -> FloatA
     """
     _, count, dimension = y.shape
     p, closed, strict = np.empty((3, len(n), count))
-    own = np.einsum("tmd,tmd->tm", y, y)
+    by_rank = np.ascontiguousarray(y[order].transpose(1, 0, 2))
+    own = np.einsum("mtd,mtd->mt", by_rank, by_rank)
     s, start = np.zeros((count, dimension)), 0
     for at, stop in enumerate(n.tolist()):
         # s grows by the tokens that enter between two sizes
-        s += y[order[start:stop]].sum(axis=0)
+        s += by_rank[:, start:stop].sum(axis=1)
         start = stop
-        distance = own - 2 * np.einsum("tmd,md->tm", y, s)
-        inside, outside = distance[order[:stop]], distance[order[stop:]]
+        distance = own - 2 * np.matmul(by_rank, s[:, :, None])[:, :, 0]
+        inside, outside = distance[:, :stop], distance[:, stop:]
         # r_max and r_min; a tie within rounding counts for the closed balls
-        farthest, nearest = inside.max(axis=0), outside.min(axis=0)
+        farthest, nearest = inside.max(axis=1), outside.min(axis=1)
         margin = TIE * np.abs(nearest)
-        out = (outside <= farthest + TIE * np.abs(farthest)).sum(axis=0)
+        out = (outside <= (farthest + TIE * np.abs(farthest))[:, None]).sum(axis=1)
         p[at] = stop / (stop + out)
-        closed[at] = (inside <= nearest + margin).sum(axis=0) / stop
-        strict[at] = (inside < nearest - margin).sum(axis=0) / stop
+        closed[at] = (inside <= (nearest + margin)[:, None]).sum(axis=1) / stop
+        strict[at] = (inside < (nearest - margin)[:, None]).sum(axis=1) / stop
     return np.stack(
         [
             p,

@@ -64,7 +64,7 @@ def floors_of_head(
                 lower = floor_at((theirs[max(after - 1, 0)] - levels[i]) / deviation[at])
                 upper = floor_at((theirs[min(after, len(theirs) - 1)] - levels[i]) / deviation[at])
                 best = lower + upper if np.isnan(lower + upper) else max(lower, upper)
-            most = best if np.isnan(best) else max(most, best)
+            most = max(most, best)
             total += best
         out[0, at] = np.nan if np.isnan(total) else most
         out[1, at] = total / n

@@ -6,7 +6,7 @@ there are many. Imports numpy; scipy and numba lazily.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,98 +28,95 @@ SELECTED_ROWS: Final[tuple[Edition, ...]] = ("printed", "sharp")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeadBounds:
     """Bounds of one head at the sizes below T: values (8, K') in the order lower, upper of each
-    quantity; reliable (K',).
+    quantity; reliable, rho_least and sink_selected (K',), the last two as of `Summary`.
     """
 
     values: FloatArray
     reliable: BoolArray
     margins: Margins
-    summary: Summary
+    rho_least: FloatArray
+    sink_selected: BoolArray
 
 
 def bounds_of_heads(
     heads: HeadInput, cosines: npt.NDArray[Any], each: Sequence[Settings]
 ) -> list[list[HeadBounds]]:
-    """Return the bounds of a few heads at the sizes below T, by settings, which differ in edition
-    and convention alone: tokens are ranked once.
+    """Return the bounds of heads at the sizes below T, by settings, which differ in edition and
+    convention alone: a head's tokens are ranked once, and one head is done with before a thread
+    takes the next.
     """
     from theory.editions.sharp import many_heads
 
     inner, fast = heads.n[heads.n < heads.tokens], each[0].fast
     whole = any(settings.edition not in SELECTED_ROWS for settings in each)
 
-    def ranked(h: int) -> tuple[Ranked, Summary]:
+    def bounded(h: int) -> list[HeadBounds]:
         alpha, norms = heads.alpha[h], heads.norms[h]
-        if fast:
-            return many_heads.prepare(alpha, norms, cosines, heads.sink, inner, whole=whole)
-        head = rank_tokens(alpha, norms, cosines, heads.sink)
-        return head, summarise(head, inner)
+        if not fast:
+            head = rank_tokens(alpha, norms, cosines, heads.sink)
+            ready = head, summarise(head, inner)
+            return [_of_ranked(heads, h, cosines, *ready, settings) for settings in each]
+        ready = many_heads.prepare(alpha, norms, cosines, heads.sink, inner, whole=whole)
+        try:
+            return [_of_ranked(heads, h, cosines, *ready, settings) for settings in each]
+        finally:
+            many_heads.BY_RANK.give_back([ready[0].cosines])
 
-    run = many_heads.in_threads if fast else lambda work, tasks: [work(task) for task in tasks]
-    ready = run(ranked, range(len(heads.alpha)))
-    try:
-        return [_bounds_of_ranked(heads, cosines, ready, settings, run) for settings in each]
-    finally:
-        if fast:
-            many_heads.BY_RANK.give_back(head.cosines for head, _ in ready)
+    every = range(len(heads.alpha))
+    # a single head is left to this thread, which shares its sizes out
+    threads = fast and len(every) > 1
+    found = many_heads.in_threads(bounded, every) if threads else [bounded(h) for h in every]
+    return [[of_head[at] for of_head in found] for at in range(len(each))]
 
 
-def _bounds_of_ranked(
+def _of_ranked(
     heads: HeadInput,
+    h: int,
     cosines: npt.NDArray[Any],
-    ready: list[tuple[Ranked, Summary]],
+    head: Ranked,
+    summary: Summary,
     settings: Settings,
-    run: Callable[[Callable[[int], HeadBounds], Iterable[int]], list[HeadBounds]],
-) -> list[HeadBounds]:
-    """Return the bounds of heads whose tokens are ranked; `run` applies a function to each."""
-    dimension, sink = heads.dimension, heads.sink
-    inner = heads.n[heads.n < heads.tokens]
-    sharp = _sharp_values(ready, dimension, settings) if settings.edition == "sharp" else []
-
-    def bounded(h: int) -> HeadBounds:
-        head, summary = ready[h]
-        margins = printed_margins(
-            summary,
-            delta0=settings.delta0,
-            sink_in_b=settings.sink_in_b,
-            sink_visible=sink is not None,
-        )
-        reliable = np.ones(len(inner), dtype=bool)
-        if settings.edition == "conditional":
-            values, reliable = _conditional_values(head, summary, dimension, settings)
-        elif settings.edition == "predicted":
-            values, reliable = _predicted_values(
-                heads.alpha[h], heads.norms[h], cosines, dimension, inner, settings
-            )
-        elif settings.edition == "sharp":
-            values = sharp[h]
-        else:
-            values = _printed_or_repaired_values(head, summary, margins, dimension, settings)
-        return HeadBounds(values=values, reliable=reliable, margins=margins, summary=summary)
-
-    return run(bounded, range(len(ready)))
+) -> HeadBounds:
+    """Return the bounds of the h-th head, whose tokens are ranked."""
+    dimension = heads.dimension
+    margins = printed_margins(
+        summary,
+        delta0=settings.delta0,
+        sink_in_b=settings.sink_in_b,
+        sink_visible=heads.sink is not None,
+    )
+    reliable = np.ones(len(summary.n), dtype=bool)
+    if settings.edition == "conditional":
+        values, reliable = _conditional_values(head, summary, dimension, settings)
+    elif settings.edition == "predicted":
+        own = (heads.alpha[h], heads.norms[h], cosines, dimension, summary.n, settings)
+        values, reliable = _predicted_values(*own)
+    elif settings.edition == "sharp":
+        values = _sharp_values(head, summary, dimension, settings)
+    else:
+        values = _printed_or_repaired_values(head, summary, margins, dimension, settings)
+    return HeadBounds(
+        values=values,
+        reliable=reliable,
+        margins=margins,
+        rho_least=summary.rho_least,
+        sink_selected=summary.sink_selected,
+    )
 
 
-def _sharp_values(
-    ready: list[tuple[Ranked, Summary]], dimension: int, settings: Settings
-) -> list[FloatArray]:
-    """Return sharp bounds (8, K') of each head, tabulated where asked for and where the table
+def _sharp_values(head: Ranked, summary: Summary, dimension: int, settings: Settings) -> FloatArray:
+    """Return sharp bounds (8, K') of one head, tabulated where asked for and where the table
     serves.
     """
     from theory.editions.sharp import many_heads
     from theory.editions.sharp.sharp_law import exact_bounds
 
     if settings.fast and dimension >= many_heads.TABULATED_FROM:
-        return many_heads.sharp_bounds(ready, dimension, followup=settings.followup)
-    return [
-        _columns(
-            [
-                exact_bounds(*item, k, dimension, followup=settings.followup)
-                for k in range(len(item[1].n))
-            ]
-        )
-        for item in ready
-    ]
+        return many_heads.sharp_bounds(head, summary, dimension, followup=settings.followup)
+    sizes = range(len(summary.n))
+    return _columns(
+        [exact_bounds(head, summary, k, dimension, followup=settings.followup) for k in sizes]
+    )
 
 
 def _conditional_values(

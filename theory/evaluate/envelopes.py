@@ -27,9 +27,6 @@ from theory.head.results import CLAIMS, KAPPA, QUANTITIES, UNDER_MODEL_G, Envelo
 UNIT_NORM = 1e-6
 """How far a content norm may lie from 1 for the flag C = 1, and Σα above 1 for the flag Σα ≤ 1."""
 
-WORK_BYTES = 128 * 1024**2
-"""Memory that heads may hold together; one takes 8 MB at T = 1024."""
-
 
 def envelope(
     alpha: Any, norms: Any, gram: Gram, dimension: int, n: Any, **choices: Unpack[Choices]
@@ -160,17 +157,12 @@ def _checked(
 
 
 def _evaluate(heads: HeadInput, each: Sequence[Settings]) -> list[Envelope]:
-    """Evaluate a few heads at a time, as many as memory may hold together."""
-    cosines, together = heads.cosines(), max(1, WORK_BYTES // (8 * heads.tokens**2))
-    parts: list[list[HeadBounds]] = [[] for _ in each]
-    for start in range(0, len(heads.alpha), together):
-        rows = slice(start, start + together)
-        few = replace(heads, alpha=heads.alpha[rows], norms=heads.norms[rows])
-        for part, bounds in zip(parts, bounds_of_heads(few, cosines, each), strict=True):
-            part += bounds
+    """Evaluate every head by each of the settings."""
+    cosines = heads.cosines()
+    found = bounds_of_heads(heads, cosines, each)
     return [
         _assemble(part, heads, cosines, settings)
-        for part, settings in zip(parts, each, strict=True)
+        for part, settings in zip(found, each, strict=True)
     ]
 
 
@@ -197,8 +189,8 @@ def _assemble(
         name: spread([getattr(part.margins, name) for part in parts])
         for name in ("margin", "margin_sink", "scale")
     }
-    least = spread([part.summary.rho_least for part in parts])
-    selected = spread([part.summary.sink_selected for part in parts])
+    least = spread([part.rho_least for part in parts])
+    selected = spread([part.sink_selected for part in parts])
     content = heads.norms if sink is None else np.delete(heads.norms, sink, axis=1)
     reliable = spread([part.reliable for part in parts], 1.0)
     valid = Validity(

@@ -76,7 +76,8 @@ class WorkArrays:
     def take(self, tokens: int) -> FloatArray:
         """Return an array (tokens, tokens) with anything in it."""
         with self._lock:
-            self._free = [array for array in self._free if len(array) == tokens]
+            if self._free and len(self._free[-1]) != tokens:
+                self._free = []
             if self._free:
                 return self._free.pop()
         return np.empty((tokens, tokens))
@@ -159,10 +160,8 @@ def prepare(
     return head, summary_of(head, n, sigma, extremes)
 
 
-def sharp_bounds(
-    heads: list[tuple[Ranked, Summary]], dimension: int, *, followup: bool
-) -> list[FloatArray]:
-    """Return the sharp bounds of every head at the K sizes of its summary: (8, K), lower and upper
+def sharp_bounds(head: Ranked, summary: Summary, dimension: int, *, followup: bool) -> FloatArray:
+    """Return the sharp bounds of one head at the K sizes of its summary: (8, K), lower and upper
     of P, R, F(r_max) and F(r_min).
 
     Raises:
@@ -171,17 +170,16 @@ def sharp_bounds(
     from theory.editions.sharp.bound_kernels import bounds_of_head
 
     table, rounding = law_table(dimension), (SUM_ROUNDING, GRAM_ROUNDING)
-    result = [np.empty((8, len(summary.n))) for _, summary in heads]
+    found, parts = np.empty((8, len(summary.n))), workers()
 
-    def work(share: tuple[int, int]) -> float:
-        """Every other size of a head, so that threads have alike much to do."""
-        h, first = share
-        (head, summary), sizes = heads[h], slice(first, None, 2)
+    def work(first: int) -> float:
+        """Every so many-th size, so that threads have alike much to do."""
+        sizes = slice(first, None, parts)
         sums = (summary.sigma[sizes], summary.sigma_ss[sizes], summary.n[sizes])
         own = (head.cosines, head.a, *sums, table, rounding, followup)
-        return float(bounds_of_head(*own, result[h][:, sizes]))
+        return float(bounds_of_head(*own, found[:, sizes]))
 
-    worst = min(in_threads(work, [(h, first) for h in range(len(heads)) for first in range(2)]))
+    worst = min(in_threads(work, range(parts)))
     if worst < 0:
         raise infeasible(worst)
-    return result
+    return found

@@ -189,8 +189,9 @@ def rank_and_sum(
     """
     tokens = len(order)
     load = np.zeros(tokens)
-    nearest = np.full(tokens, -np.inf)
-    rho_in, farthest, at = -np.inf, np.inf, 0
+    # by token: its largest cosine with selected content, and its least
+    nearest, farthest = np.full(tokens, -np.inf), np.full(tokens, np.inf)
+    rho_in, at = -np.inf, 0
     for k in range(len(by_rank)):
         # the row of the token of rank k, its columns by rank too
         position = order[k]
@@ -201,23 +202,18 @@ def rank_and_sum(
         for m in range(tokens):
             load[m] += a[k] * by_rank[k, m]
         if k != sink:
-            # its largest cosine with content selected before it, then its own cosines with all
-            rho_in = max(rho_in, nearest[k])
-            least = 1.0
+            rho_in = max(rho_in, nearest[k])  # with content selected before it
             for m in range(tokens):
                 nearest[m] = max(nearest[m], by_rank[k, m])
-                least = min(least, by_rank[k, m])
-            # the least cosine may be the sink's, which does not count
-            if sink >= 0 and least == by_rank[k, sink]:
-                least = 1.0
-                for m in range(tokens):
-                    least = min(least, by_rank[k, m] if m != sink else 1.0)
-            farthest = min(farthest, least)
+                farthest[m] = min(farthest[m], by_rank[k, m])
         if at < len(sizes) and k + 1 == sizes[at]:
             sigma[at] = load * a
+            rho_least = np.inf
+            for m in range(tokens):
+                rho_least = min(rho_least, np.inf if m == sink else farthest[m])
             extremes[0, at], extremes[1, at], extremes[2, at] = (
                 rho_in,
                 nearest[k + 1 :].max(),
-                farthest,
+                rho_least,
             )
             at += 1
