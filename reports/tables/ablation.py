@@ -102,9 +102,10 @@ def _told(run: Run, data: xr.Dataset) -> Table:
     caption = (
         "Share R² of the variance of the ranks of what the model loses by a head that is told for"
         " layers left out, each predicted from the others by least squares on ranks and their"
-        " squares: from kept mass at each N tried and entropy (weights), from P, R, F, the sharp"
-        " bound on F and what F has above it, λ, ρ₀ and regime (geometry), from both; and what"
-        " geometry adds, with its 95% interval. Below 0: worse than the mean of the other layers."
+        " squares: from kept mass at each N tried and entropy (weights), from P, R, the sharp"
+        " bound on F, λ, ρ₀ and regime (geometry; F and what it has above its bound follow from"
+        " these), from both; and what geometry adds, with its 95% interval. Below 0: worse than the"
+        " mean of the other layers."
         f" N*: from which N on the loss rises by at most {tau:.1%}, before it is rounded up. Over"
         f" heads of which all is known, of {run.counted('head')}; ± standard error over"
         f" {count(data.sizes['document'], 'document')} and over layers (jackknives)."

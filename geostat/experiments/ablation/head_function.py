@@ -31,6 +31,8 @@ GIVEN: Final = {
 }
 MODELS: Final = ("weights", "geometry", "weights and geometry")
 """What predicts layers that were left out."""
+OF_OTHERS: Final = ("f_outer", "f_inner", "sharp_f_margin")
+"""What Precision, Recall and the sharp bound tell already: no model has it beside them."""
 SPARE: Final = 3
 """A model has at most one predictor for so many heads it is fitted to."""
 
@@ -73,14 +75,16 @@ def predictions(heads: Heads, weights: Mapping[str, FloatArray]) -> tuple[Estima
     MODELS, and how much geometry adds to weights: (model + 1); and over how many heads.
 
     Least squares on ranks, and on their squares where there are more than two, each layer predicted
-    from the others; R² is against their mean. All models are of the same heads, those of which all
-    is known that is known of most. The standard error joins that over documents and that over
-    layers (jackknives), for a sum over few layers may be good by luck. NaN where there are too few
-    heads (`SPARE`) or one layer.
+    from the others, within the ranks that these have; R² is against their mean. `OF_OTHERS` are
+    left out. All models are of the same heads, those of which all is known that is
+    known of most. The standard error joins that over documents and that over layers (jackknives),
+    for a sum over few layers may be good by luck. NaN where there are too few heads (`SPARE`) or
+    one layer.
 
     weights: what weights alone tell, such as kept mass at several N, as `heads.known`.
     """
-    geometry = {name: each for name, each in heads.known.items() if name not in WEIGHTS}
+    known = heads.known.items()
+    geometry = {name: each for name, each in known if name not in (*WEIGHTS, *OF_OTHERS)}
     every = {**geometry, **weights}
     means = {name: mean_over_documents(x) if x.ndim == 2 else x for name, x in every.items()}
     used = {name for name, mean in means.items() if np.isfinite(mean).mean() > 0.5}
@@ -181,6 +185,7 @@ def _left_out(
     for at, one in enumerate(layers):
         out = layer == one
         fit = np.linalg.lstsq(design[~out], y[~out], rcond=None)[0]
-        missed[at] = ((y[out] - design[out] @ fit) ** 2).sum()
+        predicted = np.clip(design[out] @ fit, y[~out].min(), y[~out].max())
+        missed[at] = ((y[out] - predicted) ** 2).sum()
         expected[at] = ((y[out] - y[~out].mean()) ** 2).sum()
     return missed, expected

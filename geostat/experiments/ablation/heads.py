@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, cast
 
@@ -97,7 +97,10 @@ def _of_mode(
     rise = np.stack([[curve[n] / plain - 1 for curve in curves] for n in sizes])
     rise = np.moveaxis(rise, -1, 0)  # (document, n, head)
     weights = facts.of_weights(sizes)
-    stars = [star(plain, curve, tau, facts.tokens, first=sizes) for curve in curves]
+    # limits are those of each head alone, whole numbers up to T: not moderated over heads
+    stars = [
+        replace(star(plain, curve, tau, facts.tokens, first=sizes), skew=None) for curve in curves
+    ]
     outcomes = _outcomes(rise, sizes)
     if all(np.isfinite(one.value) for one in stars):
         outcomes.append(_star_outcome(plain, curves, sizes, tau, facts.tokens))

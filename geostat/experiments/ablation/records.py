@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from geostat.datasets.variable import Variable
+from geostat.datasets.variable import JACKKNIFE, Variable
 from geostat.experiments.ablation.head_facts import PREDICTORS
 
 GAIN: Final = "geometry adds"
@@ -38,6 +38,7 @@ HEADS: Final = (
         "N from which on the rise is at most tau; the window where there is none",
         "tokens",
         r"N^*_\tau",
+        more={"interval": JACKKNIFE},
         dims=("mode", "layer", "head"),
     ),
     _estimate(

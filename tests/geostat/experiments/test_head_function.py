@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
@@ -9,6 +11,7 @@ from scipy.stats import spearmanr
 from geostat.experiments.ablation.head_function import (
     GIVEN,
     MODELS,
+    OF_OTHERS,
     WEIGHTS,
     Heads,
     associations,
@@ -117,6 +120,27 @@ def test_layers_left_out_are_predicted_from_the_others_alone() -> None:
     assert found[0] == pytest.approx(by_hand(heads, WEIGHTS, every))
     assert found[2] == pytest.approx(by_hand(heads, ("f", *WEIGHTS), every))
     assert found[3] == pytest.approx(found[2] - found[0])
+
+
+def with_known(heads: Heads, **known: FloatArray) -> Heads:
+    return replace(heads, known={**heads.known, **known})
+
+
+def test_what_others_tell_already_is_in_no_model() -> None:
+    heads = drawn(1, 0.5, 7)
+    own = np.random.default_rng(7).normal(size=(len(OF_OTHERS), LAYER.size))
+    more = with_known(heads, **dict(zip(OF_OTHERS, own, strict=True)))
+    assert told(more).value.tolist() == told(heads).value.tolist()
+    assert len(associations(more).value) == len(associations(heads).value) + len(OF_OTHERS)
+
+
+def test_no_rank_is_predicted_that_no_head_has() -> None:
+    """Two predictors that differ in one layer alone, where their difference stands for nothing."""
+    heads, chance = drawn(1, 0, 8), np.random.default_rng(8)
+    one = chance.normal(size=LAYER.size)
+    other = one + 1e-3 * chance.normal(size=LAYER.size)
+    other[LAYER == 4] = chance.normal(size=EACH)
+    assert told(with_known(heads, one=one, other=other)).value.min() > -0.6
 
 
 def test_models_are_of_the_same_heads() -> None:

@@ -108,6 +108,12 @@ def test_a_head_s_own_size_is_searched_to_the_integer(data: xr.Dataset, ids: tor
     layer, head = (int(cell.scope[place]) for place in (1, 3))
     cut = Cut(rule=attention, mode=cell.mode, n=cell.n, heads=[head])  # type: ignore[arg-type]
     assert known[cell].tolist() == losses(ids, lambda place: {layer: cut}.get)
+    for side in ("lower", "upper"):
+        limits = data[f"head_n_star_{side}"].values
+        limits = limits[np.isfinite(limits)]
+        assert (limits == np.round(limits)).all()
+        assert limits.min() >= 1
+        assert limits.max() <= LENGTH
     inside = (star > 1) & (star < LENGTH)
     assert bool((data["head_n_star_lower"] <= star).where(inside, True).all())
     assert bool((data["head_n_star_upper"] >= star).where(inside, True).all())
