@@ -24,6 +24,7 @@ from empirical.store.store import Store
 pytestmark = pytest.mark.slow
 
 SEED, MOMENTS = 17, 30
+FEW_CUTS = ("--sizes", "1,4", "--budgets", "4", "--draws", "2", "--tau", ".02")
 
 
 def found(way: str, work: Path, start: Path, *numbers: int, command: tuple[object, ...]) -> Any:
@@ -64,6 +65,7 @@ def stages(
         "confront": (ready, ("confront", "OUT", "--quiet")),
         "report": (ready, ("report", "OUT", "--quiet")),
         "effective": (ready, ("effective", *take[1:], 3, "--tau", ".3")),
+        "ablate": (ready, ("ablate", *take[1:], 3, *FEW_CUTS)),
         "capture more": (ready, (*take, 5)),
         "repair": (harmed, ("doctor", "OUT", "--repair", "--json")),
     }
@@ -90,7 +92,9 @@ def test_fits_killed_at_a_write_end_like_those_that_were_not(
     assert seen["unlike"] == {}
 
 
-@pytest.mark.parametrize("stage", ["capture", "fit", "confront", "effective", "capture more"])
+@pytest.mark.parametrize(
+    "stage", ["capture", "fit", "confront", "effective", "ablate", "capture more"]
+)
 def test_a_stage_killed_at_every_tenth_write_ends_like_one_that_was_not(
     tmp_path: Path, stages: dict[str, Stage], stage: str
 ) -> None:
@@ -101,7 +105,8 @@ def test_a_stage_killed_at_every_tenth_write_ends_like_one_that_was_not(
 
 
 @pytest.mark.parametrize(
-    "stage", ["capture", "fit", "confront", "report", "effective", "capture more", "repair"]
+    "stage",
+    ["capture", "fit", "confront", "report", "effective", "ablate", "capture more", "repair"],
 )
 def test_a_stage_killed_at_any_moment_ends_like_one_that_was_not(
     tmp_path: Path, stages: dict[str, Stage], stage: str
