@@ -101,13 +101,23 @@ def star(
     _, high = bracket(_means(plain, losses), tau, tokens)
     place, without = (np.log(one) for one in crossing(plain, losses, tau, tokens))
     settled = next_size(plain, losses, [tau], tokens, first=first) is None
-    value = np.array(float(high) if settled else np.nan)
+    return star_of(place, without, tokens, np.array(float(high) if settled else np.nan))
+
+
+def star_of(
+    place: FloatArray, without: FloatArray, tokens: int, value: FloatArray | None = None
+) -> Estimate:
+    """Return N* from log of the place where the rise crosses τ, (...), and that without each
+    document, (document, ...): rounded up, unless its `value` is given.
+    """
+    if value is None:
+        value = np.ceil(np.exp(place) - ROUNDING)
     found = jackknife(place, without).exp(value)
     limits = {
         side: np.clip(np.ceil(getattr(found, side) - ROUNDING), 1, tokens)
         for side in ("lower", "upper")
     }
-    told = np.isfinite(value) & (bool(place > 0) or bool((without > 0).any()))
+    told = np.isfinite(value) & ((place > 0) | (without > 0).any(axis=0))
     return replace(found, **limits).with_error_where(told)
 
 

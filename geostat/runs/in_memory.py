@@ -4,7 +4,7 @@ torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
@@ -32,10 +32,12 @@ def asked(
     hash_weights: bool = True,
     client: Any = None,
     usual: int = COUNT,
+    face: Callable[..., Any] | None = None,
     **further: Any,
 ) -> tuple[Settings, HeldModel | None, Corpus | None]:
     """Read what a capture is asked for: settings, and the model and the documents that are in
-    memory, None where they are named. usual: documents of named texts, unless told.
+    memory, None where they are named. usual: documents of named texts, unless told; face: the
+    function that is asked, `geostat.capture` unless told.
 
     Raises:
         InputError: if the model in memory is none of transformers, a setting is refused, or text
@@ -55,7 +57,7 @@ def asked(
         count = usual if texts is None else len(entries)
     named = model if model is None or isinstance(model, str) else None
     paths = entries if texts is None else ()
-    settings = settings_of(named, paths, count=count, length=length, **further)
+    settings = settings_of(named, paths, count=count, length=length, face=face, **further)
     if model is None or isinstance(model, str):
         if tokenizer is not None:
             raise InputError(

@@ -6,8 +6,9 @@ knows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any, Final
 
@@ -123,9 +124,10 @@ def settings_of(
     *,
     count: int,
     length: int,
+    face: Callable[..., Any] | None = None,
     **further: Any,
 ) -> Settings:
-    """Read the keywords of `geostat.capture`.
+    """Read the keywords of `geostat.capture`, or of the `face` that has them beside its own.
 
     Raises:
         InputError: if `documents` is a number, or a setting is refused.
@@ -139,9 +141,11 @@ def settings_of(
     known = [name for name in Settings.__dataclass_fields__ if name not in named]
     for name in further:
         if name not in known:
+            own = [] if face is None else [*signature(face).parameters][1:-1]
+            words = dict.fromkeys((*(own or CAPTURE), *known, *HELD))
             raise TypeError(
-                f"capture() has no keyword {name!r}, expected one of"
-                f" {', '.join((*CAPTURE, *known, *HELD))}."
+                f"{'capture' if face is None else face.__name__}() has no keyword {name!r},"
+                f" expected one of {', '.join(words)}."
             )
     documents = (documents,) if isinstance(documents, str | Path) else documents
     text = tuple(Path(path) for path in documents)

@@ -10,7 +10,16 @@ import numpy as np
 import xarray as xr
 
 from reports.run import Run
-from reports.tables.cells import Cell, header, interval, mixed, number, text, whole
+from reports.tables.cells import (
+    Cell,
+    header,
+    interval,
+    mixed,
+    number,
+    text,
+    whole,
+    whole_with_limits,
+)
 from reports.tables.table import Table
 from reports.text.number import count
 
@@ -46,11 +55,15 @@ def ablation_tables(run: Run) -> list[Table]:
         return []
     return [
         *([_function(run, data), _told(run, data)] if "rank_correlation" in data else []),
-        *([_needs(run, data)] if "head_n_star" in data else []),
+        *([_needs(data)] if _known(data, "head_share_of_one") else []),
         *([_budgets(data)] if "budget_rise" in data else []),
         *([_regimes(data)] if "regime_rise" in data else []),
         *([_contexts(data)] if "context_n_star" in data else []),
     ]
+
+
+def _known(data: xr.Dataset, name: str) -> bool:
+    return name in data and bool(data[name].notnull().any())
 
 
 def _of(data: xr.Dataset, name: str) -> Cell:
@@ -79,8 +92,9 @@ def _function(run: Run, data: xr.Dataset) -> Table:
         " itself; given the share of the weights that these tokens hold and the entropy of the"
         " weights (a control is not given itself); and given the layer too. Over"
         f" {run.counted('head')}, ± standard error over"
-        f" {count(data.sizes['document'], 'document')} (jackknife), but of λ, ρ₀, the sharp bound"
-        " and regimes, which are those of all documents together."
+        f" {count(data.sizes['document'], 'document')} and over layers (jackknives); λ, ρ₀, the"
+        " sharp bound and regimes are those of all documents together, the bound between the N that"
+        " it was evaluated at linear in log N."
     )
     headers = header("mode", "known of a head", "by itself", "given weights", "and the layer")
     title = "What is known of a head, and what the model loses by it"
@@ -98,16 +112,15 @@ def _told(run: Run, data: xr.Dataset) -> Table:
             each = [_of(at.sel(told_by=by), "told") for by in data["told_by"].values]
             adds = _limits(at.sel(told_by="geometry adds"), "told")
             rows.append([text(mode), text(outcome), whole(float(at["told_heads"])), *each, adds])
-    tau = float(data.attrs["tau"])
     caption = (
         "Share R² of the variance of the ranks of what the model loses by a head that is told for"
         " layers left out, each predicted from the others by least squares on ranks and their"
-        " squares: from kept mass at each N tried and entropy (weights), from P, R, the sharp"
-        " bound on F, λ, ρ₀ and regime (geometry; F and what it has above its bound follow from"
-        " these), from both; and what geometry adds, with its 95% interval. Below 0: worse than the"
-        " mean of the other layers."
-        f" N*: from which N on the loss rises by at most {tau:.1%}, before it is rounded up. Over"
-        f" heads of which all is known, of {run.counted('head')}; ± standard error over"
+        " squares: from kept mass at each N tried and entropy (weights), from P, R, F, the"
+        " sharp bound on F, λ, ρ₀ and regime (geometry), from both; and what geometry adds, with"
+        " its 95% interval. Below 0: worse than the mean of the other layers."
+        f" N*: from which N on, of those tried, the loss rises by at most {_share(data)}, before it"
+        f" is rounded up. Over heads of which all is known, of {run.counted('head')}; ± standard"
+        " error over"
         f" {count(data.sizes['document'], 'document')} and over layers (jackknives)."
     )
     headers = header("mode", "loss", "heads", "weights", "geometry", "both", "geometry adds", "95%")
@@ -115,52 +128,35 @@ def _told(run: Run, data: xr.Dataset) -> Table:
     return Table("head_told", title, caption, headers, rows, "llrrrrrr", keys=2)
 
 
-def _needs(run: Run, data: xr.Dataset) -> Table:
-    """One row a mode and regime."""
-    labels = xr.DataArray(np.nan, attrs={"codes": []})
-    if run.regimes is not None:
-        labels = run.regimes["label"].sel(criterion="size")
-    names = {name: int(code) for code, name in (one.split(" ", 1) for one in labels.attrs["codes"])}
+def _needs(data: xr.Dataset) -> Table:
+    """One row a mode and group of heads, where every head's search is over."""
     rows = []
     for mode in data["mode"].values:
-        here = data.sel(mode=mode)
-        star = here["head_n_star"].values
-        groups = {"all": np.isfinite(star)}
-        groups |= {
-            name: groups["all"] & (labels.values == code)
-            for name, code in names.items()
-            if code > 0
-        }
-        for name, held in groups.items():
-            if not held.any():
-                continue
-            own, largest = star[held], np.where(held, star, -1).argmax()
-            layer, head = (int(place) for place in np.unravel_index(largest, star.shape))
-            each = np.quantile(own, (0.5, 0.9), method="inverted_cdf")
-            rows.append(
-                [
-                    text(mode),
-                    text(name.capitalize()),
-                    whole(own.size),
-                    whole((own == 1).sum()),
-                    *(whole(one) for one in each),
-                    text(f"L{layer}H{head}"),
-                    whole(own.max()),
-                    _limits(here.isel(layer=layer, head=head), "head_n_star"),
+        for group in data["group"].values:
+            at = data.sel(mode=mode, group=group)
+            if np.isfinite(at["head_share_of_one"]):
+                needed = [
+                    whole_with_limits(at.isel(quantile=place), "head_needed") for place in (0, 1)
                 ]
-            )
+                counted = whole(float(at["group_heads"]))
+                ones = _of(at, "head_share_of_one"), _limits(at, "head_share_of_one")
+                rows.append([text(mode), text(str(group).capitalize()), counted, *ones, *needed])
+    documents = count(data.sizes["document"], "document")
     caption = (
-        "A head's own N*: from how many tokens a query on the mean loss rises by at most"
-        f" {float(data.attrs['tau']):.1%} where that head alone keeps so many and the others stay"
-        " as they are. Heads, how many of them need one token; N* of the middle head and the one"
-        " that nine of ten heads do not exceed; and the head that needs most, with its 95%"
-        f" interval over {count(data.sizes['document'], 'document')} (jackknife on the scale of"
-        " log N). By regime (sizes)."
+        "A head's own N*: from how many tokens a query on, of those tried, the mean loss rises by"
+        f" at most {_share(data)} where that head alone keeps so many and the others stay as they"
+        " are. Which share of the heads needs one token, ± standard error, with its 95% interval;"
+        " and the N* that half of the heads and nine of ten do not exceed, with 95% intervals."
+        f" Over {documents} (jackknives, those of N* on the scale of log N), for these heads. By"
+        " regime (sizes)."
     )
-    most = ("most: head", "$N^*$", "95%")
-    headers = header("mode", "heads of", "heads", "$N^*=1$", "median", "9 of 10 within", *most)
+    headers = header("mode", "heads of", "heads", "$N^*=1$", "95%", "half within", "9 of 10 within")
     title = "Tokens that single heads need"
-    return Table("head_needs", title, caption, headers, rows, "llrrrrlrr", keys=2)
+    return Table("head_needs", title, caption, headers, rows, "llrrrrr", keys=2)
+
+
+def _share(data: xr.Dataset) -> str:
+    return f"{100 * float(data.attrs['tau']):.3g}%"
 
 
 def _budgets(data: xr.Dataset) -> Table:

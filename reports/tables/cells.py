@@ -1,5 +1,5 @@
 """Cells of tables: numbers, shares, intervals, symbols and words in plain text, HTML and LaTeX.
-Imports markupsafe.
+Imports markupsafe and xarray.
 """
 
 from __future__ import annotations
@@ -7,6 +7,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+import xarray as xr
 from markupsafe import Markup, escape
 
 from reports.text.latex import math_html, mixed_html, mixed_latex, text_latex
@@ -57,6 +59,20 @@ def whole(value: float) -> Cell:
     html = Markup(f"{int(value):,}" if abs(value) >= 10_000 else f"{int(value)}")
     digits = f"{int(value)}"
     return Cell(digits, html, f"${digits}$", float(value), number=digits)
+
+
+def whole_with_limits(data: xr.Dataset, name: str) -> Cell:
+    """A cell that holds a count with its interval in brackets, from a dataset of one place."""
+    value, low, high = (float(data[f"{name}{part}"]) for part in ("", "_lower", "_upper"))
+    if not np.isfinite([value, low, high]).all():
+        return whole(value)
+    limits = f"[{low:.0f}, {high:.0f}]"
+    return Cell(
+        f"{value:.0f} {limits}",
+        Markup(f"{value:.0f} {limits}"),
+        rf"${value:.0f}$ \mbox{{{limits}}}",
+        value,
+    )
 
 
 def number(value: float, error: float | None = None, *, digits: int = 3) -> Cell:

@@ -8,10 +8,20 @@ from typing import Final
 
 import numpy as np
 import xarray as xr
-from markupsafe import Markup
 
 from reports.run import Run
-from reports.tables.cells import Cell, header, interval, missing, mixed, number, share, text, whole
+from reports.tables.cells import (
+    Cell,
+    header,
+    interval,
+    missing,
+    mixed,
+    number,
+    share,
+    text,
+    whole,
+    whole_with_limits,
+)
 from reports.tables.table import Table
 from reports.text.number import count, percent
 
@@ -44,12 +54,11 @@ def _stars(run: Run, data: xr.Dataset) -> Table:
         if not np.isfinite(at["n_star"].values).any():
             continue
         cells = [text(at[name].item()) for name in ("scope", "rule", "mode")]
-        cells += [_star(at.isel(tau=index)) for index in range(len(taus))]
+        cells += [whole_with_limits(at.isel(tau=index), "n_star") for index in range(len(taus))]
         rows.append([*cells, _steps_up(at)])
-    for mode in ("deletion", "renormalisation"):
-        reported = [
-            whole(paper[mode]) if np.isclose(tau, paper["tau"]) else missing() for tau in taus
-        ]
+    same = np.isclose(taus, paper["tau"])
+    for mode in ("deletion", "renormalisation") if same.any() else ():
+        reported = [whole(paper[mode]) if told else missing() for told in same]
         words = [paper["model"], "attention", mode]
         rows.append([*map(text, words), *reported, missing()])
     over = count(data.sizes["document"], "document")
@@ -60,8 +69,10 @@ def _stars(run: Run, data: xr.Dataset) -> Table:
         " of two, then halves of the gap down to the integer. In brackets 95% intervals: jackknife"
         f" over {over} of the place where the mean rise crosses τ, on the scale of log N. Steps up:"
         " neighbouring N that were tried between which the loss rises with N, and the largest such"
-        f" rise. Last rows: as the authors’ later paper reports ({paper['source']})."
+        " rise."
     )
+    if same.any():
+        caption += f" Last rows: as the authors’ later paper reports ({paper['source']})."
     columns = [f"$N^*$, $\\tau = {tau:.3g}$" for tau in taus]
     headers = header("cut", "rule", "mode", *columns, "steps up")
     return Table(
@@ -78,20 +89,6 @@ def _stars(run: Run, data: xr.Dataset) -> Table:
 def _steps_up(at: xr.Dataset) -> Cell:
     count_, largest = int(at["steps_up"]), float(at["largest_step_up"])
     return whole(0) if not count_ else share(float(count_), f"{count_} ({percent(largest, 2)})")
-
-
-def _star(at: xr.Dataset) -> Cell:
-    """N* with its limits in brackets."""
-    value, low, high = (float(at[f"n_star{part}"]) for part in ("", "_lower", "_upper"))
-    if not np.isfinite([value, low, high]).all():
-        return whole(value)
-    limits = f"[{low:.0f}, {high:.0f}]"
-    return Cell(
-        f"{value:.0f} {limits}",
-        Markup(f"{value:.0f} {limits}"),
-        rf"${value:.0f}$ \mbox{{{limits}}}",
-        value,
-    )
 
 
 def _sets(data: xr.Dataset) -> Table:

@@ -4,7 +4,6 @@ dataset's numbers, and a run may lack it.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -119,12 +118,6 @@ def with_group(**groups: xr.Dataset) -> xr.DataTree:
     return tree
 
 
-REGIME_CODES = xr.DataArray(
-    np.random.default_rng(5).integers(-1, len(REGIMES), (1, LAYERS, HEADS)),
-    coords={"criterion": ["size"]},
-    dims=("criterion", "layer", "head"),
-    attrs={"codes": ["-1 cannot be told", *(f"{at} {name}" for at, name in enumerate(REGIMES))]},
-)
 RUN = Run.of(with_group(ablation=measured(), effective=of_layers()))
 
 
@@ -196,23 +189,17 @@ def test_of_one_document_nothing_is_answered() -> None:
 
 def test_the_tables_hold_every_number() -> None:
     data = RUN.ablation
-    run = replace(RUN, regimes=xr.Dataset({"label": REGIME_CODES}))
-    frames = [table.frame() for table in ablation_tables(run)]
+    frames = [table.frame() for table in ablation_tables(RUN)]
     function, told, needs, budgets, regimes, contexts = frames
     star = data["head_n_star"].sel(mode="deletion").values
+    assert needs.iloc[:, 1].tolist() == ["All", "Retriever", "Mixer", "Reset"]
     first = needs.iloc[0].tolist()
     assert first[:3] == ["deletion", "All", str(LAYERS * HEADS)]
-    assert int(first[3]) == (star == 1).sum()
-    assert [int(cell) for cell in first[4:6]] == np.sort(star.ravel())[[49, 89]].tolist()
-    assert int(first[7]) == star.max() > np.median(star)
-    layer, head = np.argwhere(star == star.max())[0]
-    assert first[6] == f"L{layer}H{head}"
-    assert first[8].startswith(f"{data['head_n_star_lower'].values[0, layer, head]:.0f}")
-    label = REGIME_CODES.sel(criterion="size").values
-    of_regime = [star[label == code] for code in (1, 2, 3)]
-    assert needs.iloc[1:, 1].tolist() == ["Retriever", "Mixer", "Reset"]
-    assert needs.iloc[1:, 2].astype(int).tolist() == [len(own) for own in of_regime]
-    assert needs.iloc[1:, 7].astype(int).tolist() == [own.max() for own in of_regime]
+    assert float(first[3].split(" ± ")[0]) == pytest.approx((star == 1).mean(), abs=1e-3)
+    half, most = np.sort(star.ravel())[[49, 89]]
+    assert first[5].startswith(f"{half:.0f} [")
+    assert first[6].startswith(f"{most:.0f} [")
+    assert most > half > 1
     assert len(function) == data.sizes["known"]
     assert len(told) == int(data["told"].notnull().any("told_by").sum()) == len(SIZES) + 1
     assert len(budgets) == len(BUDGETS) * len(WAYS)

@@ -4,6 +4,7 @@ numbers, and a run may lack it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -146,6 +147,11 @@ def test_the_tables_hold_every_size_and_what_the_authors_report() -> None:
     ]
     assert frame.iloc[-1].tolist()[4] == "7"
     assert frame.iloc[-2].tolist()[4] == "226"
+    assert "Last rows" in stars.caption
+    other = RUN.effective.sel(tau=[tau for tau in TAUS if tau != paper.EFFECTIVE["tau"]])
+    others, *_ = effective_tables(replace(RUN, effective=other))
+    assert len(others.frame()) == 2 * 2
+    assert "Last rows" not in others.caption
     assert sets.frame().iloc[0].tolist()[:5] == [
         "all",
         "sparsemax",

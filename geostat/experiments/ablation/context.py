@@ -97,13 +97,13 @@ def context_dataset(losses: Mapping[Cell, FloatArray], tau: float) -> xr.Dataset
 
 def power(places: Mapping[int, tuple[FloatArray, FloatArray]]) -> Estimate:
     """Return γ from where the mean rise crosses τ in each context, and that without each document,
-    (document); NaN of fewer than two contexts.
+    (document); NaN of fewer than two contexts, and where N* is 1 in each, its least.
 
     >>> round(float(power({8: (np.array(2.0), np.full(2, 2.0)),
     ...                    32: (np.array(4.0), np.full(2, 4.0))}).value), 3)
     0.5
     """
-    if len(places) < 2:
+    if len(places) < 2 or all(place[0] <= 1 for place in places.values()):
         return _unknown(2)
     logs = np.log([float(context) for context in places])
     weights = (logs - logs.mean()) / ((logs - logs.mean()) ** 2).sum()

@@ -49,7 +49,9 @@ def ablation_dataset(
         losses: by cut, (document), the model's own under PLAIN.
         facts: what is known of heads, at every N and budget that was measured.
         tau: by which share the loss may rise at a head's own N*.
-        told: attributes; `greedy_sizes` and `context_tau` among them.
+        told: attributes; `greedy_sizes`, N of the losses on which greedy budgets rest, and
+            `context_tau` among them. Of a mode whose greedy budgets rest on others alone, the last
+            that were measured stand.
 
     Returns:
         CELLS and FACTS; of what was measured whole HEADS, BUDGETS, REGIME and `context.VARIABLES`.
@@ -68,10 +70,12 @@ def ablation_dataset(
     }
     data = xr.Dataset(variables(CELLS, numbers), attrs={"tau": tau, **told})
     data.attrs["long_name"] = "losses under cuts of heads"
+    greedy = _greedy_sizes(rises, str(told["greedy_sizes"]))
+    data.attrs["greedy_sizes"] = _by_mode(greedy)
     parts = [
         _facts(facts),
         heads_dataset(losses, facts, tau),
-        _budgets(rises, str(told["greedy_sizes"])),
+        _budgets(rises, greedy),
         _regimes(rises, facts),
         context_dataset(losses, float(told["context_tau"])),
     ]
@@ -100,7 +104,29 @@ def _facts(facts: Facts) -> xr.Dataset:
     return xr.Dataset(variables(FACTS, numbers), coords=along_sizes(facts.sizes))
 
 
-def _budgets(rises: Mapping[Cell, FloatArray], sizes: str) -> xr.Dataset | None:
+def _greedy_sizes(rises: Iterable[Cell], asked: str) -> dict[str, str]:
+    """Return by mode on losses at which N its greedy budgets rest: those asked for where they were
+    measured, else the last that were.
+    """
+    held: dict[str, list[str]] = {}
+    for cell in rises:
+        if cell.rule == "greedy":
+            held.setdefault(cell.mode, []).append(cell.scope.partition("losses at ")[2])
+    return {mode: asked if asked in sizes else sizes[-1] for mode, sizes in held.items()}
+
+
+def _by_mode(sizes: Mapping[str, str]) -> str:
+    """Name sizes, by mode where modes differ.
+
+    >>> _by_mode({"deletion": "1,8"}), _by_mode({"deletion": "1,8", "renormalisation": "1,4"})
+    ('1,8', '1,8 (deletion), 1,4 (renormalisation)')
+    """
+    if len(set(sizes.values())) < 2:
+        return "".join(set(sizes.values()))
+    return ", ".join(f"{each} ({mode})" for mode, each in sizes.items())
+
+
+def _budgets(rises: Mapping[Cell, FloatArray], greedy: Mapping[str, str]) -> xr.Dataset | None:
     """Return what budgets cost, by how they are shared; None where none was."""
     modes = list(dict.fromkeys(cell.mode for cell in rises if cell.scope == "budget"))
     if not modes:
@@ -109,7 +135,7 @@ def _budgets(rises: Mapping[Cell, FloatArray], sizes: str) -> xr.Dataset | None:
     each = np.full((documents, len(modes), len(budgets), len(WAYS)), np.nan)
     for place in np.ndindex(each.shape[1:]):
         mode, budget, way = modes[place[0]], budgets[place[1]], list(WAYS)[place[2]]
-        if (cell := budget_cell(way, mode, budget, sizes)) in rises:
+        if (cell := budget_cell(way, mode, budget, greedy.get(mode, ""))) in rises:
             each[(slice(None), *place)] = rises[cell]
     against = each - each[..., [list(WAYS).index("mass")]]
     numbers: dict[str, Value] = {

@@ -3,8 +3,8 @@ r"""Does a head's geometry tell what the model loses where that head alone is cu
 Rank correlations over heads (Spearman) of what is known of a head with the relative rise of the
 loss; partial ones given kept mass and entropy of its weights, that is of the residuals of both
 ranks after least squares on the ranks of these; and what geometry adds to them in predicting layers
-that were left out. Errors are over documents, for these heads; of what layers left out tell over
-layers too. Imports numpy and scipy.special.
+that were left out. Errors join those over documents and over layers. Imports numpy and
+scipy.special.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from typing import Final
 import numpy as np
 from scipy.special import stdtrit
 
-from geostat.experiments.sink import fisher
-from geostat.statistics.arrays import FloatArray, ratio
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import LEVEL, Estimate, jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
 from geostat.statistics.ranks import ranks
@@ -31,8 +30,8 @@ GIVEN: Final = {
 }
 MODELS: Final = ("weights", "geometry", "weights and geometry")
 """What predicts layers that were left out."""
-OF_OTHERS: Final = ("f_outer", "f_inner", "sharp_f_margin")
-"""What Precision, Recall and the sharp bound tell already: no model has it beside them."""
+OF_OTHERS: Final = ("sharp_f_margin",)
+"""A difference of two that a model has: it is not beside them."""
 SPARE: Final = 3
 """A model has at most one predictor for so many heads it is fitted to."""
 
@@ -54,20 +53,33 @@ class Heads:
 
 
 def associations(heads: Heads) -> Estimate:
-    """Return rank correlations with the rise, (predictor, given), with a document jackknife on
-    Fisher's z.
+    """Return rank correlations with the rise, (predictor, given), with errors over documents and
+    over layers (jackknives) on Fisher's z.
 
     Predictors in the order of `heads.known`, `given` as in GIVEN. A control is not given itself.
-    NaN where either is level, or what is left of it is.
+    NaN where either is level, or what is left of it is; no error where it is so without a document
+    or a layer.
     """
-    names = list(heads.known)
+    names, layers = list(heads.known), np.unique(heads.layer)
 
-    def of(rise: FloatArray, known: Mapping[str, FloatArray]) -> FloatArray:
-        return np.stack(
-            [[_partial(name, rise, known, heads.layer, given) for given in GIVEN] for name in names]
-        )
+    def of(
+        rise: FloatArray, known: Mapping[str, FloatArray], keep: BoolArray | slice = slice(None)
+    ) -> FloatArray:
+        """Correlations of the heads that are kept."""
+        some = {name: each[keep] for name, each in known.items()}
+        own = (rise[keep], some, heads.layer[keep])
+        return np.stack([[_partial(name, *own, given) for given in GIVEN] for name in names])
 
-    return fisher(*_over_documents(of, heads))
+    value, without = _over_documents(of, heads)
+    means = _means(heads)
+    others = np.stack([of(*means, heads.layer != one) for one in layers])
+    found = _joined(*(_fisher(one) for one in (value, without, others)))
+    return Estimate(
+        value=value,
+        se=found.se * (1 - value**2),
+        lower=np.tanh(found.lower),
+        upper=np.tanh(found.upper),
+    )
 
 
 def predictions(heads: Heads, weights: Mapping[str, FloatArray]) -> tuple[Estimate, int]:
@@ -102,12 +114,24 @@ def predictions(heads: Heads, weights: Mapping[str, FloatArray]) -> tuple[Estima
     own = Heads(rise=heads.rise, outcome=heads.outcome, known=every, layer=heads.layer)
     value, without = _over_documents(parts, own)
     others = np.stack([np.delete(value, at, axis=0) for at in range(len(layers))])
-    found = jackknife(_shares(value), _shares(without))
-    over_layers = jackknife(_shares(value), _shares(others)).se
-    se = np.hypot(found.se, over_layers)
-    half = stdtrit(max(min(len(without), len(layers)) - 1, 1), 0.5 + LEVEL / 2) * se
-    joined = replace(found, se=se, lower=found.value - half, upper=found.value + half, skew=None)
+    joined = _joined(*(_shares(one) for one in (value, without, others)))
     return joined, int(use.sum())
+
+
+def _joined(value: FloatArray, without: FloatArray, others: FloatArray) -> Estimate:
+    """Return an estimate whose standard error joins those over documents and over layers, from what
+    it is without each document and without each layer.
+    """
+    found = jackknife(value, without)
+    se = np.hypot(found.se, jackknife(value, others).se)
+    half = stdtrit(max(min(len(without), len(others)) - 1, 1), 0.5 + LEVEL / 2) * se
+    return replace(found, se=se, lower=value - half, upper=value + half, skew=None)
+
+
+def _fisher(correlation: FloatArray) -> FloatArray:
+    """Return Fisher's z; infinite of ±1, and of what rounding brought beyond."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.arctanh(np.clip(correlation, -1, 1)))
 
 
 def _shares(parts: FloatArray) -> FloatArray:
@@ -123,10 +147,6 @@ def _over_documents(
     """Put means over documents through a function, and those without each document, (document,
     ...).
     """
-    means = {
-        name: mean_over_documents(each) if each.ndim == 2 else each
-        for name, each in heads.known.items()
-    }
     without = {
         name: leave_one_out_mean(each) if each.ndim == 2 else np.stack([each] * len(heads.rise))
         for name, each in heads.known.items()
@@ -136,8 +156,16 @@ def _over_documents(
         function(heads.outcome(one), {name: each[at] for name, each in without.items()})
         for at, one in enumerate(fewer)
     ]
-    value = function(heads.outcome(mean_over_documents(heads.rise)), means)
-    return value, np.stack(replicates)
+    return function(*_means(heads)), np.stack(replicates)
+
+
+def _means(heads: Heads) -> tuple[FloatArray, dict[str, FloatArray]]:
+    """Return what is to be told and what is known, (head), of means over documents."""
+    known = {
+        name: mean_over_documents(each) if each.ndim == 2 else each
+        for name, each in heads.known.items()
+    }
+    return heads.outcome(mean_over_documents(heads.rise)), known
 
 
 def _partial(

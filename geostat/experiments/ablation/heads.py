@@ -28,10 +28,13 @@ from geostat.experiments.ablation.head_function import (
 )
 from geostat.experiments.ablation.records import GAIN, HEADS
 from geostat.experiments.ablation.words import primary_size
-from geostat.experiments.effective_size import PLAIN, Cell, crossing_of, star
-from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import Estimate, document_mean
+from geostat.experiments.effective_size import PLAIN, Cell, crossing, crossing_of, star, star_of
+from geostat.experiments.head_regime_rules import REGIMES
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.jackknife import Estimate, document_mean, jackknife
 
+QUANTILES: Final = (0.5, 0.9)
+"""Shares of the heads of which is told what N* they do not exceed."""
 SEARCH: Final = ", N*"
 """What a scope ends with where N was tried for N* alone."""
 
@@ -102,7 +105,8 @@ def _of_mode(
         replace(star(plain, curve, tau, facts.tokens, first=sizes), skew=None) for curve in curves
     ]
     outcomes = _outcomes(rise, sizes)
-    if all(np.isfinite(one.value) for one in stars):
+    settled = all(np.isfinite(one.value) for one in stars)
+    if settled:
         outcomes.append(_star_outcome(plain, curves, sizes, tau, facts.tokens))
     correlations, told, counts = [], [], []
     for outcome in outcomes:
@@ -116,7 +120,11 @@ def _of_mode(
         found, count = predictions(of, weights)
         told.append(found)
         counts.append(count)
+    groups = {"all": np.ones(layers * heads, dtype=bool)}
+    groups |= {name: facts.of_regime(name).ravel() for name in REGIMES[1:]}
     numbers: dict[str, Value] = {
+        "group_heads": np.array([[int(group.sum()) for group in groups.values()]]),
+        **_needs(plain, curves, tau, facts.tokens, list(groups.values()), settled=settled),
         "head_rise": _stacked([document_mean(rise.reshape(*rise.shape[:2], layers, heads))]),
         "head_n_star": _stacked([_stacked(stars, (layers, heads))]),
         "rank_correlation": _stacked([_stacked(correlations)]),
@@ -129,9 +137,56 @@ def _of_mode(
         "outcome": words_along("outcome", names, "what the model loses"),
         "known": words_along("known", PREDICTORS, "what is known of a head"),
         "given": words_along("given", GIVEN, "what is held fixed"),
+        "group": words_along("group", groups, "heads: all, or of a regime (by sizes)"),
+        "quantile": xr.Variable("quantile", list(QUANTILES), {"long_name": "share of the heads"}),
         "told_by": words_along("told_by", (*MODELS, GAIN), "what tells of layers left out"),
     }
     return xr.Dataset(variables(HEADS, numbers), coords=coords | along_sizes(sizes))
+
+
+def _needs(
+    plain: FloatArray,
+    curves: Sequence[Mapping[int, FloatArray]],
+    tau: float,
+    tokens: int,
+    groups: Sequence[BoolArray],
+    *,
+    settled: bool,
+) -> dict[str, Value]:
+    """Return which share of the heads of each group needs one token, (1, group), and the N* that a
+    share of them does not exceed, (1, group, quantile), with jackknives over documents; NaN of a
+    group without heads, and unless every head's search is over.
+    """
+    each = [crossing(plain, curve, tau, tokens) for curve in curves]
+    place = np.array([value for value, _ in each])
+    without = np.stack([fewer for _, fewer in each], axis=1)  # (document, head)
+    shares, needed = [], []
+    for group in groups:
+        known = group if settled else np.zeros_like(group)
+        one, ones = (_share_of_one(values[..., known]) for values in (place, without))
+        share = jackknife(one, ones)
+        limits = {name: np.clip(getattr(share, name), 0, 1) for name in ("lower", "upper")}
+        shares.append(replace(share, **limits))
+        logs, fewer = (_quantiles(np.log(values[..., known])) for values in (place, without))
+        needed.append(star_of(logs, fewer, tokens))
+    return {
+        "head_share_of_one": _stacked([_stacked(shares)]),
+        "head_needed": _stacked([_stacked(needed)]),
+    }
+
+
+def _share_of_one(places: FloatArray) -> FloatArray:
+    """The share of the last axis that is 1, NaN of none."""
+    return np.asarray(
+        (places <= 1).mean(axis=-1) if places.shape[-1] else np.full(places.shape[:-1], np.nan)
+    )
+
+
+def _quantiles(logs: FloatArray) -> FloatArray:
+    """Quantiles of the last axis, (..., quantile), NaN of none."""
+    if not logs.shape[-1]:
+        return np.full((*logs.shape[:-1], len(QUANTILES)), np.nan)
+    return np.moveaxis(np.quantile(logs, QUANTILES, axis=-1, method="inverted_cdf"), 0, -1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

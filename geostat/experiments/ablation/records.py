@@ -35,15 +35,29 @@ HEADS: Final = (
     ),
     _estimate(
         "head_n_star",
-        "N from which on the rise is at most tau; the window where there is none",
+        "N from which on, of those tried, the rise is at most tau; the window where there is none",
         "tokens",
         r"N^*_\tau",
         more={"interval": JACKKNIFE},
         dims=("mode", "layer", "head"),
     ),
+    Variable("group_heads", "heads of a group", dims=("mode", "group")),
+    _estimate(
+        "head_share_of_one",
+        "share of a group's heads that need one token",
+        dims=("mode", "group"),
+    ),
+    _estimate(
+        "head_needed",
+        "own N that this share of a group's heads does not exceed",
+        "tokens",
+        r"N^*_\tau",
+        dims=("mode", "group", "quantile"),
+    ),
     _estimate(
         "rank_correlation",
-        "rank correlation over heads of what is known of a head with what the model loses",
+        "rank correlation over heads of what is known of a head with what the model loses; errors"
+        " over documents and layers",
         symbol=r"\rho_S",
         dims=("mode", "outcome", "known", "given"),
     ),

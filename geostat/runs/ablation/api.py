@@ -23,11 +23,11 @@ def ablate(
     count: int | None = None,
     length: int = LENGTH,
     out: str | Path = "ablation",
-    parts: Sequence[str] = ("heads", "budgets", "regimes"),
+    parts: str | Sequence[str] = ("heads", "budgets", "regimes"),
     mode: str = "renormalisation",
-    sizes: Sequence[int] = (1, 8, 64),
+    sizes: int | Sequence[int] = (1, 8, 64),
     tau: float = 0.001,
-    budgets: Sequence[int] = (8, 16, 32),
+    budgets: int | Sequence[int] = (8, 16, 32),
     draws: int = 20,
     contexts: Sequence[int] = (64, 128, 256),
     target: str = "all",
@@ -65,14 +65,25 @@ def ablate(
     from geostat.runs.in_memory import asked
 
     wanted = Asked(
-        parts=",".join(parts),
+        parts=_listed(parts),
         mode=mode,
-        sizes=",".join(map(str, sizes)),
+        sizes=_listed(sizes),
         tau=tau,
-        budgets=",".join(map(str, budgets)),
+        budgets=_listed(budgets),
         draws=draws,
-        contexts=",".join(map(str, contexts)),
+        contexts=_listed(contexts),
         target=target,
     )
-    how = asked(model, documents, count=count, length=length, usual=DOCUMENTS, **settings)
+    how = asked(
+        model, documents, count=count, length=length, usual=DOCUMENTS, face=ablate, **settings
+    )
     return measured(how[0], wanted, Path(out), *how[1:], fresh=fresh, null=null).tree()
+
+
+def _listed(values: str | int | Sequence[object]) -> str:
+    """Values with commas between, as the command's options have them.
+
+    >>> _listed([1, 8]), _listed(4), _listed("heads")
+    ('1,8', '4', 'heads')
+    """
+    return ",".join(map(str, values)) if not isinstance(values, str | int) else str(values)

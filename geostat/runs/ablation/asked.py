@@ -35,9 +35,9 @@ class Asked:
         for part in self.parts.split(","):
             refuse_unknown(part, PARTS, f"--part {part}:", verb="Name")
         refuse_unknown(self.mode, (*MODES, "both"), f"--mode {self.mode}:", verb="Use")
-        if not 0 < self.tau < math.inf:
+        if not isinstance(self.tau, int | float) or not 0 < self.tau < math.inf:
             raise InputError(f"--tau {self.tau}: expected a share above 0. Use for instance .001.")
-        if not 1 <= self.draws <= 10_000:
+        if not isinstance(self.draws, int) or not 1 <= self.draws <= 10_000:
             raise InputError(
                 f"--draws {self.draws}: expected a whole number from 1 to 10000. Use for instance"
                 " 20."

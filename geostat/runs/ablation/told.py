@@ -40,17 +40,28 @@ def told(data: xr.Dataset, *, everything: bool = False) -> dict[str, Any]:
 
 def _needs(data: xr.Dataset) -> Iterator[str]:
     """Say how many tokens single heads need."""
-    for mode in data["mode"].values.tolist() if "head_n_star" in data else ():
-        star = data["head_n_star"].sel(mode=mode).values
-        if np.isfinite(star).all():
+    for mode in data["mode"].values.tolist() if "head_share_of_one" in data else ():
+        at = data.sel(mode=mode, group="all")
+        if np.isfinite(at["head_share_of_one"]):
+            share = 100 * float(at["head_share_of_one"])
+            limits = _limits(at, "head_share_of_one", ())
+            ends = "" if limits["lower"] is None else _between(limits, 100)
             half, most = (
-                int(np.quantile(star, share, method="inverted_cdf")) for share in (0.5, 0.9)
+                f"{int(one['head_needed'])}{_between(ends_of, 1)}"
+                if (ends_of := _limits(one, "head_needed", ()))["lower"] is not None
+                else f"{int(one['head_needed'])}"
+                for one in (at.isel(quantile=place) for place in (0, 1))
             )
             yield (
-                f"single heads, {mode}: {int((star == 1).sum())} of {star.size} need one token to"
-                f" keep the loss within {100 * float(data.attrs['tau']):.3g}%, half at most {half},"
-                f" nine of ten at most {most}, all at most {int(star.max())}"
+                f"single heads, {mode}: {share:.0f}%{ends} of {int(at['group_heads'])} need one"
+                f" token to keep the loss within {100 * float(data.attrs['tau']):.3g}%, half at"
+                f" most {half}, nine of ten at most {most}"
             )
+
+
+def _between(limits: dict[str, float | None], times: float) -> str:
+    low, high = (times * (limits[side] or 0.0) for side in ("lower", "upper"))
+    return f" ({low:.0f} to {high:.0f})"
 
 
 def _correlations(data: xr.Dataset) -> Iterator[dict[str, Any]]:
@@ -98,7 +109,7 @@ def _single_heads(data: xr.Dataset) -> Iterator[dict[str, Any]]:
     if "head_n_star" in data:
         for place in np.ndindex(data["head_n_star"].shape):
             at = data["head_n_star"][place]
-            if np.isfinite(at):
+            if np.isfinite(at) and np.isfinite(data["head_share_of_one"][place[0], 0]):
                 words = {"mode": str(at["mode"].item()), "layer": int(place[1])}
                 words |= {"head": int(place[2]), "n_star": int(at)}
                 yield words | _limits(data, "head_n_star", place)

@@ -76,5 +76,7 @@ def effective(
     wanted = Asked(
         rules=tuple(rules), heads=tuple(heads), regimes=tuple(regimes), tau=shares, **words
     )
-    how = asked(model, documents, count=count, length=length, usual=DOCUMENTS, **settings)
+    how = asked(
+        model, documents, count=count, length=length, usual=DOCUMENTS, face=effective, **settings
+    )
     return measured(how[0], wanted, Path(out), *how[1:], fresh=fresh, null=null).tree()

@@ -52,6 +52,6 @@ def normaliser(
     from geostat.runs.in_memory import asked
     from geostat.runs.normaliser.normaliser import normaliser as measured
 
-    how = asked(model, documents, count=count, length=length, **settings)
+    how = asked(model, documents, count=count, length=length, face=normaliser, **settings)
     text = ",".join(map(str, lengths))
     return measured(how[0], text, Path(out), *how[1:], fresh=fresh, null=null).tree()

@@ -23,7 +23,7 @@ def ablation(run: Run) -> Caption:
             f" ({data.attrs['shown']['head_rise']}), the others stay as they are. Rank correlation"
             " over heads of what is known of a head with the relative rise of the loss, by itself"
             " and given the share of the weights that is kept and their entropy; bars: 95% over"
-            f" {documents}, for these heads. Look for: filled marks away from 0."
+            f" {documents} and layers. Look for: filled marks away from 0."
         )
     if "budget_rise" in data:
         others = "each document’s from the others’ numbers"

@@ -9,6 +9,7 @@ from geostat.experiments.ablation.context import context_dataset, plain_cell
 from geostat.experiments.effective_size import Cell, next_size
 from geostat.statistics.arrays import FloatArray
 
+POWERS = [2**exponent for exponent in range(10)]
 PLAIN, TAU = np.array([2.0, 1.0, 3.0, 2.5]), 0.05
 
 
@@ -64,6 +65,17 @@ def test_the_power_is_of_places_that_are_not_rounded_up() -> None:
     assert data["context_n_star"].values.tolist() == [[3, 4]]
     expected = np.log(3.95 / 2.06) / np.log(4)
     assert float(data["context_power"][0]) == pytest.approx(expected, abs=0.04)
+
+
+def test_no_power_is_told_where_one_token_is_enough_in_every_context() -> None:
+    out = {
+        cell: PLAIN * 1.01 if cell.n else PLAIN for cell in losses(0.0) if cell.n in (0, *POWERS)
+    }
+    data = context_dataset(out, TAU)
+    assert data is not None
+    assert (data["context_n_star"] == 1).all()
+    assert np.isnan(float(data["context_power"][0]))
+    assert np.isnan(float(data["context_power_lower"][0]))
 
 
 def test_modes_of_other_contexts_stand_side_by_side() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -201,22 +202,51 @@ def test_what_cannot_be_told_is_not() -> None:
     assert told(level).value == pytest.approx(told(heads).value)
 
 
-def test_errors_are_over_documents() -> None:
+def test_errors_are_over_documents_and_layers() -> None:
     heads = drawn(1, 0.5, 6)
     found = associations(heads)
-    without = [
-        associations(
+
+    def without(documents: Any, some: Any) -> FloatArray:
+        return associations(
             Heads(
-                rise=np.delete(heads.rise, at, axis=0),
+                rise=heads.rise[documents][..., some],
                 outcome=heads.outcome,
-                known={name: np.delete(each, at, axis=0) for name, each in heads.known.items()},
-                layer=heads.layer,
+                known={name: each[documents][:, some] for name, each in heads.known.items()},
+                layer=heads.layer[some],
             )
         ).value
-        for at in range(DOCUMENTS)
-    ]
-    on_z = np.arctanh(np.stack(without))
-    spread = on_z - np.mean(on_z, axis=0)
-    expected = np.sqrt((DOCUMENTS - 1) / DOCUMENTS * (spread**2).sum(axis=0))
+
+    def squares(values: list[FloatArray]) -> FloatArray:
+        on_z = np.arctanh(np.stack(values))
+        spread = on_z - np.mean(on_z, axis=0)
+        return (len(values) - 1) / len(values) * (spread**2).sum(axis=0)
+
+    every = np.arange(DOCUMENTS)
+    over_documents = squares([without(every != at, slice(None)) for at in every])
+    over_layers = squares([without(every, at != LAYER) for at in range(LAYERS)])
+    expected = np.sqrt(over_documents + over_layers)
     assert found.se == pytest.approx(expected * (1 - found.value**2))
+    assert (over_layers > over_documents).mean() > 0.5  # other heads would scatter more
     assert np.abs(found.upper).max() <= 1
+
+
+def test_a_correlation_of_nothing_has_an_interval_that_holds_0() -> None:
+    """Over heads, too: documents agree on heads that go together by chance."""
+    outside = 0
+    for seed in range(60):
+        chance = np.random.default_rng(seed)
+        loss, f, mass, entropy = chance.normal(size=(4, LAYER.size))
+        noise = 0.1 * chance.normal(size=(4, DOCUMENTS, LAYER.size))
+        heads = Heads(
+            rise=np.exp(loss + noise[0])[:, None],
+            outcome=lambda mean: mean[0],
+            known={
+                "f": f + noise[1],
+                "kept_mass": mass + noise[2],
+                "entropy": entropy + noise[3],
+            },
+            layer=LAYER,
+        )
+        found = associations(heads)
+        outside += int((found.lower[0, 1] > 0) | (found.upper[0, 1] < 0))
+    assert outside <= 6

@@ -22,7 +22,8 @@ from empirical.store.store import Store
 from empirical.tap.tap import tap
 from geostat.experiments.ablation.budgets import WAYS, greedy, in_proportion, of_equal_mass
 from geostat.experiments.ablation.dataset import cells_of
-from geostat.experiments.effective_size import PLAIN, Cell
+from geostat.experiments.ablation.heads import curve_of_head
+from geostat.experiments.effective_size import PLAIN, Cell, crossing_of
 from geostat.experiments.head_regime_rules import REGIMES
 from geostat.runs.ablation import ablation as module
 from geostat.runs.ablation.known_of_heads import QUERIES, known_of_heads
@@ -247,7 +248,10 @@ def test_the_lines_tell_budgets_and_regimes(run: Path, data: xr.Dataset, words: 
         "head_n_star"
     ].values.ravel().tolist()
     star = data["head_n_star"].sel(mode="deletion").values
-    assert f"  single heads, deletion: {(star == 1).sum()} of 16 need one token" in "\n".join(lines)
+    share = f"{100 * (star == 1).mean():.0f}%"
+    (line,) = [line for line in lines if line.startswith(f"  single heads, deletion: {share}")]
+    assert "of 16 need one token to keep the loss within 0.1%, half at most" in line
+    assert f"nine of ten at most {np.sort(star.ravel())[14]:.0f} (" in line
     assert "answers" in records
 
 
@@ -310,6 +314,50 @@ def test_other_questions_add_to_what_is_there(
     assert json.loads(geostat(*other, *more, "--json", "--part", "heads").stdout)["regimes"] == []
 
 
+def test_needs_of_heads_are_jackknifed_over_documents(data: xr.Dataset) -> None:
+    known, _ = cells_of(data)
+    label = data["group_heads"].sel(mode="deletion")
+    assert int(label.sel(group="all")) == 16
+
+    def without(at: int) -> tuple[float, float]:
+        """Share of one token, and log of what half need, by the other document alone."""
+        places = []
+        for layer, head in np.ndindex(4, 4):
+            curve = curve_of_head(known, layer, head, "deletion")
+            sizes = [*curve, LENGTH]
+            rise = [*(loss[1 - at] / known[PLAIN][1 - at] - 1 for loss in curve.values()), 0.0]
+            places.append(crossing_of(sizes, np.array(rise), data.attrs["tau"]))
+        half = np.log(np.quantile(places, 0.5, method="inverted_cdf"))
+        return float(np.mean(np.array(places) <= 1)), float(half)
+
+    (one, log_one), (other, log_other) = without(0), without(1)
+    at = data.sel(mode="deletion", group="all")
+    assert float(at["head_share_of_one_se"]) == pytest.approx(abs(one - other) / 2)
+    relative = float(at["head_needed_se"].sel(quantile=0.5) / at["head_needed"].sel(quantile=0.5))
+    assert relative == pytest.approx(abs(log_one - log_other) / 2)
+
+
+def test_another_question_leaves_earlier_answers(
+    words: list[Any], run: Path, data: xr.Dataset, tmp_path: Path
+) -> None:
+    shutil.copytree(run, tmp_path / "more")
+    other = [*words[:-8], "--sizes", "1,8", "--tau", ".5", "--budgets", "4", "--draws", "3"]
+    other += ["--out", tmp_path / "more", "--quiet", "--part"]
+    assert geostat(*other, "regimes", "--mode", "deletion").code == 0
+    found = Store.open(tmp_path / "more" / "run.zarr").read("ablation")
+    assert found.attrs["tau"] == data.attrs["tau"]
+    assert found.attrs["greedy_sizes"] == data.attrs["greedy_sizes"] == "1,4,16"
+    for name in ("head_n_star", "head_needed", "budget_rise"):
+        xr.testing.assert_equal(found[name], data[name])
+    assert geostat(*other, "heads,budgets", "--mode", "deletion").code == 0
+    found = Store.open(tmp_path / "more" / "run.zarr").read("ablation")
+    assert found.attrs["tau"] == 0.5
+    assert found.attrs["greedy_sizes"] == "1,8 (deletion), 1,4,16 (renormalisation)"
+    assert bool(found["head_n_star"].sel(mode="deletion").notnull().all())
+    greedy = {"way": "greedy", "mode": "renormalisation"}
+    xr.testing.assert_equal(found["budget_rise"].sel(greedy), data["budget_rise"].sel(greedy))
+
+
 def test_a_part_by_itself_in_python(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"documents": list(tokens(2, 40).numpy()), "length": 40, "null": False}
     asked |= {"out": tmp_path, "sizes": [1, 4], "budgets": [4]}
@@ -319,6 +367,31 @@ def test_a_part_by_itself_in_python(tmp_path: Path) -> None:
     assert bool(greedy.isnull().all())  # no single head was cut
     assert bool(found["budget_rise"].drop_sel(way="greedy").notnull().all())
     assert all("budgets of 4 tokens" in line for line in found.attrs["answers"])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"draws": 2.5}, "--draws 2.5: expected a whole number"),
+        ({"tau": [0.1]}, r"--tau \[0.1\]: expected a share above 0"),
+        ({"parts": "layers"}, "--part layers: "),
+        ({"sizes": 80}, "--sizes 80: a window has 40 tokens"),
+    ],
+)
+def test_what_is_no_such_number_is_refused_before_anything_is_measured(
+    tmp_path: Path, given: dict[str, Any], said: str
+) -> None:
+    asked = {"documents": list(tokens(2, 40).numpy()), "length": 40, "out": tmp_path / "out"}
+    with pytest.raises(gs.InputError, match=said):
+        gs.ablate(tiny("llama"), **{**asked, "parts": "heads", **given})
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_keyword_is_named_beside_those_that_there_are(tmp_path: Path) -> None:
+    with pytest.raises(
+        TypeError, match=r"ablate\(\) has no keyword 'part', expected one of .*parts"
+    ):
+        gs.ablate(tiny("llama"), documents=[[1, 2, 3]], length=3, out=tmp_path, part="heads")
 
 
 def test_contexts_are_the_last_tokens_with_the_same_targets(tmp_path: Path) -> None:
