@@ -71,6 +71,7 @@ def context_dataset(losses: Mapping[Cell, FloatArray], tau: float) -> xr.Dataset
     modes = dict.fromkeys(c.mode for c in losses if c.mode and c.scope.startswith("last "))
     stars: list[list[Estimate]] = []
     powers: list[Estimate] = []
+    most = 0
     for mode in modes:
         row, places = [], {}
         for context in contexts:
@@ -81,7 +82,8 @@ def context_dataset(losses: Mapping[Cell, FloatArray], tau: float) -> xr.Dataset
                 places[context] = crossing(plain, curve, tau, context)
         stars.append(row)
         powers.append(power(places))
-    if not any(np.isfinite(one.value) for one in powers):
+        most = max(most, len(places))
+    if most < 2:
         return None
     numbers: dict[str, Value] = {
         "context_n_star": _together([_together(row) for row in stars]),

@@ -38,8 +38,7 @@ def ablate(
     """Find what the model loses where heads are cut, one by one, by a budget of tokens, or those of
     a regime; and whether geometry tells it.
 
-    Returns the run with its /ablation. It is captured, fitted and confronted first where that was
-    not done. Every loss that was measured stays.
+    Returns the run with its /ablation, confronted first where it was not. Every loss stays.
 
     Args:
         model, documents, count, length, out, fresh, null, settings: as of `geostat.effective`.
@@ -74,9 +73,8 @@ def ablate(
         contexts=_listed(contexts),
         target=target,
     )
-    how = asked(
-        model, documents, count=count, length=length, usual=DOCUMENTS, face=ablate, **settings
-    )
+    usual: dict[str, Any] = {"usual": DOCUMENTS, "face": ablate}
+    how = asked(model, documents, count=count, length=length, **usual, **settings)
     return measured(how[0], wanted, Path(out), *how[1:], fresh=fresh, null=null).tree()
 
 

@@ -137,15 +137,13 @@ def _powers(data: xr.Dataset) -> list[str]:
             if row["lower"] is not None:
                 limits = f" ({row['lower']:.0f} to {row['upper']:.0f})"
             each.append(f"{row['n_star']:.0f}{limits} of {row['context']}")
-        power, said = float(data["context_power"][at]), ""
-        ends = _limits(data, "context_power", (at,))
+        power, ends = float(data["context_power"][at]), _limits(data, "context_power", (at,))
+        share, said = 100 * float(data.attrs["context_tau"]), ""
+        if np.isfinite(power):
+            said = f"; N* changes as the context to the power {power:.2f}"
         if ends["lower"] is not None:
-            said = f" ({ends['lower']:.2f} to {ends['upper']:.2f})"
-        share = 100 * float(data.attrs["context_tau"])
-        lines.append(
-            f"{mode}: {', '.join(each)} tokens keep the loss within {share:.3g}%; N* changes as the"
-            f" context to the power {power:.2f}{said}"
-        )
+            said += f" ({ends['lower']:.2f} to {ends['upper']:.2f})"
+        lines.append(f"{mode}: {', '.join(each)} tokens keep the loss within {share:.3g}%{said}")
     return lines
 
 

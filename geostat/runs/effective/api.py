@@ -59,9 +59,8 @@ def effective(
         each: together, or each layer or head by itself, the rest as they are.
 
     Raises:
-        InputError: for bad input.
+        InputError, TypeError: for bad input, for an unknown setting.
         StoreError: if the run that stands at `out` is damaged.
-        TypeError: for an unknown setting.
 
     >>> run = effective("model", documents="notes", count=2, length=40, out="mine", tau=[0.5])
     >>> run["effective"]["n_star"].dims
@@ -76,7 +75,6 @@ def effective(
     wanted = Asked(
         rules=tuple(rules), heads=tuple(heads), regimes=tuple(regimes), tau=shares, **words
     )
-    how = asked(
-        model, documents, count=count, length=length, usual=DOCUMENTS, face=effective, **settings
-    )
+    usual: dict[str, Any] = {"usual": DOCUMENTS, "face": effective}
+    how = asked(model, documents, count=count, length=length, **usual, **settings)
     return measured(how[0], wanted, Path(out), *how[1:], fresh=fresh, null=null).tree()

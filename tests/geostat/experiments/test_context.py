@@ -7,6 +7,7 @@ import pytest
 
 from geostat.experiments.ablation.context import context_dataset, plain_cell
 from geostat.experiments.effective_size import Cell, next_size
+from geostat.runs.ablation.told import told
 from geostat.statistics.arrays import FloatArray
 
 POWERS = [2**exponent for exponent in range(10)]
@@ -76,6 +77,8 @@ def test_no_power_is_told_where_one_token_is_enough_in_every_context() -> None:
     assert (data["context_n_star"] == 1).all()
     assert np.isnan(float(data["context_power"][0]))
     assert np.isnan(float(data["context_power_lower"][0]))
+    (line,) = told(data.assign_attrs(context_tau=TAU))["ablation"]
+    assert line == "deletion: 1 of 64, 1 of 256, 1 of 1024 tokens keep the loss within 5%"
 
 
 def test_modes_of_other_contexts_stand_side_by_side() -> None:
