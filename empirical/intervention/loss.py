@@ -46,9 +46,10 @@ def next_token_losses(
     found = []
     for start in range(first, positions - 1, rows):
         stop = min(start + rows, positions - 1)
-        logits = logits_of(model, hidden[:, start:stop])
+        logits = logits_of(model, hidden[:, start:stop]).float()
         wanted = input_ids[:, start + 1 : stop + 1].to(logits.device)
-        found.append(cross_entropy(logits.float().transpose(1, 2), wanted, reduction="none"))
+        each = cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="none")
+        found.append(each.view_as(wanted))
     return torch.cat(found, dim=1)
 
 
