@@ -105,8 +105,9 @@ def _caption(data: xr.Dataset, paper: dict[str, Any]) -> str:
         " over heads, 5%); it depends on how many heads there are. N_s/N: share of the selected"
         " that lie nearer to the sum than a token without weight does; its bounds (sharp above,"
         " printed below) and what chance gives are of random directions, with the head’s weights"
-        " above, flat ones below. Response: change of the weights by a small change of the logits"
-        " in the steepest direction; its bound is 1/(2T), not the printed 1/(4T). Last column: as"
+        " above, flat ones below; the bounds at the measured length of the sum, chance at its own,"
+        " so it may lie outside them. Response: change of the weights by a small change of the"
+        " logits in the steepest direction; its bound is 1/(2T), not the printed 1/(4T). Last column: as"
         f" reported of {paper['model']}."
     )
 

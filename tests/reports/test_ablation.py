@@ -175,7 +175,11 @@ def test_the_answer_is_of_the_interval() -> None:
     assert f"of {LAYERS * HEADS} heads" in said
     assert caption(RUN).finding == f"{said} {of_budgets}"
     assert f"geometry adds {float(adds['told']):.2f} (95%: " in said
-    assert caption_of_layers(RUN).finding.startswith("By deletion at 1.0%, layer 0 needs most: ")
+    found = caption_of_layers(RUN).finding
+    assert found.startswith("By deletion at 1.0%, layer 0 needs most: ")
+    at = RUN.effective.sel(scope="layer 0", rule="attention", mode="deletion", tau=0.01)
+    ends = [int(at[f"n_star{part}"]) for part in ("", "_lower", "_upper")]
+    assert found.endswith(f"{ends[0]} tokens ({ends[1]} to {ends[2]}).")
 
 
 def test_of_one_document_nothing_is_answered() -> None:

@@ -59,7 +59,12 @@ def _most(run: Run, say: Numbers) -> str:
     most = int(np.nanargmax(star.values))
     tokens = say.counted("largest N* of a layer", int(star[most]), "token")
     tau = say.percent("tau", float(data["tau"][0]), 1)
+    ends = [float(data[f"n_star_{side}"][most, 0, 0]) for side in ("lower", "upper")]
+    between = ""
+    if np.isfinite(ends).all():
+        low, high = (say.whole("its limit", one) for one in ends)
+        between = f" ({low} to {high})"
     return (
         f"By {data['mode'].values[0]} at {tau}, layer {int(data['layer'][most])} needs most:"
-        f" {tokens}."
+        f" {tokens}{between}."
     )
