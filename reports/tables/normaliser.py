@@ -107,8 +107,8 @@ def _caption(data: xr.Dataset, paper: dict[str, Any]) -> str:
         " printed below) and what chance gives are of random directions, with the head’s weights"
         " above, flat ones below; the bounds at the measured length of the sum, chance at its own,"
         " so it may lie outside them. Response: change of the weights by a small change of the"
-        " logits in the steepest direction; its bound is 1/(2T), not the printed 1/(4T). Last column: as"
-        f" reported of {paper['model']}."
+        " logits in the steepest direction; its bound is 1/(2T), not the printed 1/(4T). Last"
+        f" column: as reported of {paper['model']}."
     )
 
 
