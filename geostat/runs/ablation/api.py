@@ -10,6 +10,7 @@ import xarray as xr
 
 from geostat.errors import one_error
 from geostat.runs.ablation.defaults import DOCUMENTS, LENGTH
+from geostat.runs.effective.api import listed
 
 if TYPE_CHECKING:
     import torch
@@ -64,24 +65,15 @@ def ablate(
     from geostat.runs.in_memory import asked
 
     wanted = Asked(
-        parts=_listed(parts),
+        parts=listed(parts),
         mode=mode,
-        sizes=_listed(sizes),
+        sizes=listed(sizes),
         tau=tau,
-        budgets=_listed(budgets),
+        budgets=listed(budgets),
         draws=draws,
-        contexts=_listed(contexts),
+        contexts=listed(contexts),
         target=target,
     )
     usual: dict[str, Any] = {"usual": DOCUMENTS, "face": ablate}
     how = asked(model, documents, count=count, length=length, **usual, **settings)
     return measured(how[0], wanted, Path(out), *how[1:], fresh=fresh, null=null).tree()
-
-
-def _listed(values: str | int | Sequence[object]) -> str:
-    """Values with commas between, as the command's options have them.
-
-    >>> _listed([1, 8]), _listed(4), _listed("heads")
-    ('1,8', '4', 'heads')
-    """
-    return ",".join(map(str, values)) if not isinstance(values, str | int) else str(values)

@@ -25,13 +25,13 @@ def effective(
     count: int | None = None,
     length: int = LENGTH,
     out: str | Path = "effective",
-    rules: Sequence[str] = ("attention",),
+    rules: str | Sequence[str] = ("attention",),
     mode: str = "both",
-    tau: Sequence[float] = (0.01, 0.05, 0.10),
+    tau: float | Sequence[float] = (0.01, 0.05, 0.10),
     target: str = "all",
-    layers: str = "all",
-    heads: Sequence[str] = (),
-    regimes: Sequence[str] = (),
+    layers: str | int | Sequence[int] = "all",
+    heads: str | Sequence[str] = (),
+    regimes: str | Sequence[str] = (),
     each: str = "together",
     fresh: bool = False,
     null: bool = True,
@@ -70,11 +70,21 @@ def effective(
     from geostat.runs.effective.effective import effective as measured
     from geostat.runs.in_memory import asked
 
-    words = {"mode": mode, "target": target, "layers": layers, "each": each}
-    shares = ",".join(map(str, tau))
-    wanted = Asked(
-        rules=tuple(rules), heads=tuple(heads), regimes=tuple(regimes), tau=shares, **words
-    )
+    words: dict[str, Any] = {"mode": mode, "target": target, "each": each}
+    named = {"rules": rules, "heads": heads, "regimes": regimes}
+    words |= {name: tuple(listed(one).split(",") if one else ()) for name, one in named.items()}
+    wanted = Asked(tau=listed(tau), layers=listed(layers), **words)
     usual: dict[str, Any] = {"usual": DOCUMENTS, "face": effective}
     how = asked(model, documents, count=count, length=length, **usual, **settings)
     return measured(how[0], wanted, Path(out), *how[1:], fresh=fresh, null=null).tree()
+
+
+def listed(values: object) -> str:
+    """Values with commas between, as a command's options have them.
+
+    >>> listed([1, 8]), listed(0.05), listed("recent")
+    ('1,8', '0.05', 'recent')
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        return str(values)
+    return ",".join(map(str, values))

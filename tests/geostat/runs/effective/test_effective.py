@@ -452,3 +452,15 @@ def test_results_that_stand_there_stay(
     assert "norms" in Store.open(tmp_path / "run.zarr").results
     assert geostat("fit", tmp_path, "--quiet").code == 0
     assert {"norms", "effective"} <= set(Store.open(tmp_path / "run.zarr").results)
+
+
+def test_single_values_and_lists_are_taken_in_python(tmp_path: Path) -> None:
+    asked = {"documents": list(tokens(2, 20).numpy()), "length": 20, "out": tmp_path}
+    run = gs.effective(tiny("llama"), **asked, tau=0.5, rules="recent", layers=[1, 2])
+    data = run["effective"]
+    assert data["tau"].values.tolist() == [0.5]
+    assert data["rule"].values.tolist() == ["recent"]
+    with pytest.raises(gs.InputError, match="layers"):
+        gs.effective(tiny("llama"), **asked, layers=[7])
+    with pytest.raises(gs.InputError, match="recentt"):
+        gs.effective(tiny("llama"), **asked, rules="recentt")
