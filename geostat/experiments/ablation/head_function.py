@@ -119,13 +119,18 @@ def predictions(heads: Heads, weights: Mapping[str, FloatArray]) -> tuple[Estima
 
 
 def _joined(value: FloatArray, without: FloatArray, others: FloatArray) -> Estimate:
-    """Return an estimate whose standard error joins those over documents and over layers, from what
-    it is without each document and without each layer.
+    """Return an estimate whose variance is the sum of those over documents and over layers, from
+    what it is without each document and without each layer; t has Satterthwaite's degrees of
+    freedom.
     """
     found = jackknife(value, without)
-    se = np.hypot(found.se, jackknife(value, others).se)
-    half = stdtrit(max(min(len(without), len(others)) - 1, 1), 0.5 + LEVEL / 2) * se
-    return replace(found, se=se, lower=value - half, upper=value + half, skew=None)
+    parts = np.stack([found.se**2, jackknife(value, others).se ** 2])
+    freedom = np.array([len(without), len(others)]).reshape(2, *[1] * value.ndim) - 1.0
+    total = parts.sum(axis=0)
+    half = stdtrit(
+        ratio(total**2, (parts**2 / np.maximum(freedom, 1)).sum(axis=0)), 0.5 + LEVEL / 2
+    ) * np.sqrt(total)
+    return replace(found, se=np.sqrt(total), lower=value - half, upper=value + half, skew=None)
 
 
 def _fisher(correlation: FloatArray) -> FloatArray:

@@ -124,9 +124,12 @@ def _of_mode(
     groups |= {name: facts.of_regime(name).ravel() for name in REGIMES[1:]}
     numbers: dict[str, Value] = {
         "group_heads": np.array([[int(group.sum()) for group in groups.values()]]),
-        **_needs(plain, curves, tau, facts.tokens, list(groups.values()), settled=settled),
+        **needs_of_groups(plain, curves, tau, facts.tokens, list(groups.values()), settled=settled),
         "head_rise": _stacked([document_mean(rise.reshape(*rise.shape[:2], layers, heads))]),
         "head_n_star": _stacked([_stacked(stars, (layers, heads))]),
+        "head_steps_up": np.array([_steps_up(plain, one) for one in curves]).reshape(
+            1, layers, heads
+        ),
         "rank_correlation": _stacked([_stacked(correlations)]),
         "told": _stacked([_stacked(told)]),
         "told_heads": np.array([counts]),
@@ -144,7 +147,15 @@ def _of_mode(
     return xr.Dataset(variables(HEADS, numbers), coords=coords | along_sizes(sizes))
 
 
-def _needs(
+def _steps_up(plain: FloatArray, curve: Mapping[int, FloatArray]) -> int:
+    """Count the neighbours among the N tried, the window last, from one to the next of which the
+    mean rise grows.
+    """
+    means = [*((curve[n] / plain - 1).mean() for n in sorted(curve)), 0.0]
+    return int((np.diff(means) > 0).sum())
+
+
+def needs_of_groups(
     plain: FloatArray,
     curves: Sequence[Mapping[int, FloatArray]],
     tau: float,

@@ -41,6 +41,11 @@ HEADS: Final = (
         more={"interval": JACKKNIFE},
         dims=("mode", "layer", "head"),
     ),
+    Variable(
+        "head_steps_up",
+        "neighbours among the N tried, the window last, between which the rise grows with N",
+        dims=("mode", "layer", "head"),
+    ),
     Variable("group_heads", "heads of a group", dims=("mode", "group")),
     _estimate(
         "head_share_of_one",

@@ -112,6 +112,7 @@ def _single_heads(data: xr.Dataset) -> Iterator[dict[str, Any]]:
             if np.isfinite(at) and np.isfinite(data["head_share_of_one"][place[0], 0]):
                 words = {"mode": str(at["mode"].item()), "layer": int(place[1])}
                 words |= {"head": int(place[2]), "n_star": int(at)}
+                words |= {"steps_up": int(data["head_steps_up"][place])}
                 yield words | _limits(data, "head_n_star", place)
 
 
