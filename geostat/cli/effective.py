@@ -12,7 +12,8 @@ from geostat.runs.effective.defaults import DOCUMENTS, LENGTH
 
 _RULE = (
     "Which tokens a query keeps: attention, contribution, sink-orthogonal, recent, sink-recent,"
-    " greedy, random, sparsemax or entmax15; repeatable. attention when left out."
+    " greedy, random, sparsemax or entmax15; with commas between, or repeated. attention when left"
+    " out."
 )
 _OWN = {"cluster", "head", "documents", "length", "out"}
 EFFECTIVE: Final[Options] = {
@@ -27,14 +28,17 @@ EFFECTIVE: Final[Options] = {
     "layers": (option(str, "Layers that are intervened on: all, or such as 0,3,5-8."), "all"),
     "head": (
         option(
-            list[str] | None, "Or heads that are intervened on, such as L5H3; repeatable.", "--head"
+            list[str] | None,
+            "Or heads that are intervened on, such as L5H3,L7H0, or repeated.",
+            "--head",
         ),
         None,
     ),
     "regime": (
         option(
             list[str] | None,
-            "Or the heads of a regime: retriever, mixer or reset; repeatable.",
+            "Or the heads of a regime: retriever, mixer or reset; with commas between, or"
+            " repeated.",
             "--regime",
         ),
         None,
@@ -70,16 +74,21 @@ def effective_command(
     from geostat.runs.settings import of_options
 
     asked = Asked(
-        rules=tuple(rule or ("attention",)),
+        rules=_each(rule) or ("attention",),
         mode=mode,
         tau=tau,
         target=target,
         layers=layers,
-        heads=tuple(head or ()),
-        regimes=tuple(regime or ()),
+        heads=_each(head),
+        regimes=_each(regime),
         each=each,
     )
     settings = of_options({**given, "head": None, "cluster": None})
     store = effective(settings, asked, given["out"], **how_to_measure(given))
     found = told(store.read(GROUP), everything=given["as_json"])
     output.write(found | {"run": str(store.path)}, as_json=given["as_json"], quiet=given["quiet"])
+
+
+def _each(values: list[str] | None) -> tuple[str, ...]:
+    """What an option names, repeated or with commas between."""
+    return tuple(",".join(values).split(",")) if values else ()

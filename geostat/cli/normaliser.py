@@ -10,7 +10,7 @@ from geostat.cli.options import MEASURING, Options, option
 
 _LENGTHS = (
     "Tokens L that a query sees, at which heads are looked at, such as 64,128,256; powers of two"
-    " from 64 when left out."
+    " from 64 when left out, in windows under 128 from 16."
 )
 _LEFT_OUT = {"cluster", "head"}
 OPTIONS: Final[Options] = {

@@ -21,7 +21,12 @@ from geostat.comparison.curves import beside, results, spreads
 from geostat.comparison.differences import differences
 from geostat.comparison.quantities import Quantity, Scalar, quantities, scalars
 from geostat.comparison.reading import Source, groups_of, name_of, opened, reduced
-from geostat.comparison.token_needs import like_targets, token_need_scalars, token_needs
+from geostat.comparison.token_needs import (
+    lacking,
+    like_targets,
+    token_need_scalars,
+    token_needs,
+)
 from geostat.datasets.variable import Value, Variable, variables
 from geostat.paper import REPORTED
 from geostat.runs.console import QUIET, Console
@@ -92,6 +97,7 @@ def _side_by_side(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]]) 
     names = names_of([one.model for one in held], [one.path for one in held])
     asked = quantities(list(dict.fromkeys(pair for one in held for pair in one.pairs)))
     other_targets = like_targets(held)
+    missing = [] if other_targets else lacking(held, by_run)
     if not other_targets:
         asked += [one for one in token_needs() if any(one.key in found for found in by_run)]
     parts = [
@@ -112,7 +118,7 @@ def _side_by_side(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]]) 
     data.attrs = {
         "long_name": "runs side by side",
         "letters": list(LETTERS[: len(held)]),
-        "notes": notes(held) + other_targets,
+        "notes": [*notes(held), *other_targets, *missing],
         "reported": json.dumps(_reported(asked), ensure_ascii=False),
         "claims": json.dumps(list(claims.values()), ensure_ascii=False),
         "provenance": json.dumps(provenance, default=str),

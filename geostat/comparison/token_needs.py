@@ -4,7 +4,7 @@ Imports numpy and xarray.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -26,7 +26,7 @@ def token_needs() -> list[Quantity]:
             f"effective attention set size N* at {EFFECTIVE['tau']:.0%}, {mode}, not rounded up",
             r"N^*",
             EFFECTIVE["source"],
-            over="heads",
+            over="all heads at once",
         )
         for mode, key in KEYS.items()
     ]
@@ -47,6 +47,21 @@ def token_need_scalars(effective: xr.Dataset, heads: int) -> dict[str, Scalar]:
                 without = np.full_like(without, np.nan)
             out[key] = Scalar(estimate=float(place), without=without, heads=heads)
     return out
+
+
+def lacking(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]]) -> list[str]:
+    """Return a note of each mode that is compared, of the runs without a size of it."""
+    notes = []
+    for mode, key in KEYS.items():
+        none = [letter for letter, of in zip(LETTERS, by_run, strict=False) if key not in of]
+        if len(none) in (0, len(held)):
+            continue
+        command = f"`geostat effective … --tau {EFFECTIVE['tau']:.2f} --mode {mode}`"
+        notes.append(
+            f"{', '.join(none)}: no effective size at {EFFECTIVE['tau']:.0%} by {mode}, with which"
+            f" all heads choose by weight; {command} measures it."
+        )
+    return notes
 
 
 def like_targets(held: Sequence[Held]) -> list[str]:

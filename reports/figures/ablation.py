@@ -153,5 +153,5 @@ def figure_effective_layers(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
                 elinewidth=0.8,
                 label=rf"$\tau$ = {100 * tau:.3g}%",
             )
-    style.legend_shared(axes)
+    style.legends_once(axes, columns=3)
     return axes

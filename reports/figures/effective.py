@@ -17,6 +17,8 @@ from reports.run import Run
 
 FLOOR: Final = 1e-3
 """Relative rises of the loss below it are drawn there."""
+APART: Final = 1.09
+"""N* of a rule are drawn so many times as high as the former's: beside one another."""
 COLOURS: Final = {
     "attention": (style.BLUE, "weight $\\alpha$"),
     "contribution": (style.ORANGE, "contribution $\\alpha\\|v\\|$"),
@@ -49,8 +51,8 @@ def figure_effective(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     for axis, (mode, title) in zip(axes, MODES.items(), strict=True):
         if "loss" in data and mode in data["mode"].values:
             here = data.sel(scope=shown_scope(data), mode=mode)
-            for rule in here["rule"].values:
-                _curve(axis, here.sel(rule=rule), *COLOURS[str(rule)])
+            for place, rule in enumerate(here["rule"].values):
+                _curve(axis, here.sel(rule=rule), *COLOURS[str(rule)], APART**place)
         _shares(axis, data, run.display.attrs["paper_effective"], mode)
         style.size_axis(axis, float(data.attrs["tokens"]), "tokens kept $N$ (log)")
         axis.set(yscale="log", ylabel="relative rise of the loss (log)", title=title)
@@ -61,7 +63,7 @@ def figure_effective(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     return axes
 
 
-def _curve(axes: Axes, curve: xr.Dataset, colour: str, label: str) -> None:
+def _curve(axes: Axes, curve: xr.Dataset, colour: str, label: str, height: float) -> None:
     known = np.isfinite(curve["loss_rise"].values)
     if not known.any():
         return
@@ -72,7 +74,7 @@ def _curve(axes: Axes, curve: xr.Dataset, colour: str, label: str) -> None:
     arms = np.nan_to_num(np.abs(np.stack(limits) - stars))
     axes.errorbar(
         stars,
-        taus,
+        taus * height,
         xerr=arms,
         color=colour,
         marker="o",
@@ -92,6 +94,8 @@ def _shares(axes: Axes, data: xr.Dataset, paper: dict[str, Any], mode: str) -> N
             tau, color=style.GREY, linewidth=0.8, linestyle=style.DASHED, label=label, zorder=0.9
         )
         label = "_"
+    if paper[mode] > data.attrs["tokens"]:  # beyond the axis: the caption has it
+        return
     axes.plot(
         [paper[mode]],
         [paper["tau"]],

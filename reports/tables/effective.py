@@ -64,9 +64,9 @@ def _stars(run: Run, data: xr.Dataset) -> Table:
     over = count(data.sizes["document"], "document")
     caption = (
         "Effective attention set size N*: from this N on, at every N that was tried, the mean loss"
-        f" of the last {count(int(data.attrs['targets']), 'token')} of a window of"
-        f" {int(data.attrs['tokens'])} lies at most a share τ above the model’s own. Tried: powers"
-        " of two, then halves of the gap down to the integer. In brackets 95% intervals: jackknife"
+        f" of {_targets(data)} of a window of {int(data.attrs['tokens'])} lies at most a share"
+        " τ above the model’s own. Tried: powers of two, then halves of the gap down to the"
+        " integer. In brackets 95% intervals: jackknife"
         f" over {over} of the place where the mean rise crosses τ, on the scale of log N. Steps up:"
         " neighbouring N that were tried between which the loss rises with N, and the largest such"
         " rise."
@@ -84,6 +84,13 @@ def _stars(run: Run, data: xr.Dataset) -> Table:
         "lll" + "r" * len(taus) + "r",
         keys=3,
     )
+
+
+def _targets(data: xr.Dataset) -> str:
+    """Which tokens of a window are predicted."""
+    if data.attrs["target"] == "all":
+        return "all tokens but the first"
+    return f"the last {count(int(data.attrs['targets']), 'token')}"
 
 
 def _steps_up(at: xr.Dataset) -> Cell:
@@ -134,12 +141,12 @@ def _over_sizes(run: Run, data: xr.Dataset) -> Table:
                 ]
             )
     caption = (
-        "Rank correlation (Spearman) over N of mean separability with the mean relative rise of the"
-        " loss where every query keeps the N tokens of largest weight. N: powers of two. Mean over"
-        f" {run.counted('head')} and {count(data.sizes['document'], 'document')}, ± standard error"
-        " over documents (jackknife; 0 where none changes the order). Two curves that both"
-        " fall with N have a correlation of 1 by that alone, so a value says how the curves"
-        " run, not that one tells the other. The"
+        "Does separability fall with N as the loss does, where every query keeps the N tokens of"
+        " largest weight? Rank correlation (Spearman) over N, powers of two, of both, each a mean"
+        f" over {count(data.sizes['document'], 'document')}, separability also over"
+        f" {run.counted('head')}; ± standard error over documents (jackknife; 0 where none changes"
+        " the order). Two curves that both fall with N have a correlation of 1 by that alone: a"
+        " value says how the curves run, not that one tells the other. The"
         f" authors’ later paper reports {paper['rank_correlation']:.2f}"
         f" ({paper['rank_correlation_said']})."
     )

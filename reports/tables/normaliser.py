@@ -53,7 +53,7 @@ def _statements(run: Run, data: xr.Dataset) -> Table:
         _row(
             "critical $N/L$",
             _mean(data, "critical_share"),
-            paper=number(paper["critical_share"]),
+            paper=text(f"near {paper['critical_share']:g}"),
         ),
         _row(
             f"$N_s/N$, $N = {size}$",

@@ -106,9 +106,14 @@ def test_the_curves_drawn_are_those_of_the_dataset_and_the_paper_s_mark_is_label
             at = curve.sel(tau=tau)
             limits = [float(at["n_star_lower"]), float(at["n_star_upper"])]
             np.testing.assert_allclose(segment, [[limits[0], tau], [limits[1], tau]])
-        mark = lines["Gemma-7B in arXiv 2609.37879"]
-        assert list(mark.get_xdata()) == [paper.EFFECTIVE[mode]]
-        assert list(mark.get_ydata()) == [0.05]
+        star, label = paper.EFFECTIVE[mode], "Gemma-7B in arXiv 2609.37879"
+        if star <= POSITIONS:
+            assert list(lines[label].get_xdata()) == [star]
+            assert list(lines[label].get_ydata()) == [0.05]
+        else:
+            assert label not in lines
+        later = marks[1].get_ydata() / np.array(TAUS)  # of another rule: beside the first's
+        assert (later > 1.05).all()
     assert axes[0].get_ylim() == axes[1].get_ylim()
 
 
@@ -123,6 +128,7 @@ def test_the_caption_s_finding_is_of_the_numbers() -> None:
     )
     assert [quoted.value for quoted in found.numbers] == [deleted, 0.05, rescaled, 0.05]
     assert "9 next tokens a document" in found.text
+    assert "report of Gemma-7B at 5%, 226 and 7 tokens" in found.text
     assert "in all layers and heads at once" in found.text
     assert "in layer 3 alone" in caption(Run.of(with_effective(measured(scope="layer 3")))).text
     assert caption(Run.of(with_effective(measured(("recent",))))).finding == ""
@@ -148,6 +154,9 @@ def test_the_tables_hold_every_size_and_what_the_authors_report() -> None:
     assert frame.iloc[-1].tolist()[4] == "7"
     assert frame.iloc[-2].tolist()[4] == "226"
     assert "Last rows" in stars.caption
+    assert "mean loss of the last 9 tokens of a window of" in stars.caption
+    every = replace(RUN, effective=RUN.effective.assign_attrs(target="all"))
+    assert "mean loss of all tokens but the first of a window" in effective_tables(every)[0].caption
     other = RUN.effective.sel(tau=[tau for tau in TAUS if tau != paper.EFFECTIVE["tau"]])
     others, *_ = effective_tables(replace(RUN, effective=other))
     assert len(others.frame()) == 2 * 2

@@ -84,7 +84,7 @@ DISTANCES: tuple[Entry, ...] = (
     _theorem_1("share_in", "summed weight of the selected", x.share_in, "=", x.SHARE_IN),
     _theorem_1(
         "farthest_pair",
-        "largest distance across the selection",
+        "largest distance between a selected token and another",
         x.d_1,
         "=",
         x.FARTHEST,

@@ -37,8 +37,8 @@ def normaliser(
 
     Args:
         model, documents, count, length, out, fresh, null, settings: as of `geostat.capture`.
-        lengths: tokens L that the queries see which are looked at; powers of two from 64 unless
-            told.
+        lengths: tokens L that the queries see which are looked at; powers of two from 64, in
+            windows under 128 from 16, unless told.
 
     Raises:
         InputError: for bad input.

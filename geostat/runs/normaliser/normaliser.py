@@ -28,7 +28,8 @@ GROUP: Final = "normaliser"
 LEAST: Final = 16
 """Tokens that a query must see."""
 SHORTEST: Final = 64
-"""The least L, unless told: powers of two from here on, and the window's length."""
+"""The least L, unless told: powers of two from here on, of shorter windows from LEAST on, and the
+window's length."""
 FLAT_DRAWS: Final = 200
 """Draws of random directions with flat weights, of one size."""
 
@@ -74,7 +75,7 @@ def normaliser(
 
 def lengths_of(text: str, tokens: int) -> list[int]:
     """Read `--lengths`: numbers with commas between, rising with the window's own length at the
-    end; of "" powers of two from 64.
+    end; of "" powers of two from 64, in windows under 128 from 16.
 
     Raises:
         InputError: for anything else, or a length below 16 or above the window's.
@@ -93,7 +94,8 @@ def lengths_of(text: str, tokens: int) -> list[int]:
             f"--length {tokens}: expected at least {LEAST} tokens. Use --length {LEAST} or more."
         )
     asked = [int(part) for part in parts]
-    usual = [2**power for power in range(SHORTEST.bit_length() - 1, tokens.bit_length())]
+    first = SHORTEST if tokens >= 2 * SHORTEST else LEAST
+    usual = [2**power for power in range(first.bit_length() - 1, tokens.bit_length())]
     return sorted({length for length in asked or usual if length <= tokens} | {tokens})
 
 

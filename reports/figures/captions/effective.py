@@ -13,15 +13,17 @@ from reports.text.number import count
 def effective(run: Run) -> Caption:
     """Caption of the losses by N, and of N*."""
     data = run.needed("effective")
+    paper = run.display.attrs["paper_effective"]
     text = (
         f"Every query keeps N tokens, {_where(data)}; the others’ weights are put to 0 (left),"
         " or the kept ones are also rescaled to the sum that all had (right). Lines: by how much"
         f" the mean loss of {count(int(data.attrs['targets']), 'next token')} a document then lies"
         f" above the model’s own, mean over {count(data.sizes['document'], 'document')}. Circles:"
-        " N*, from which on the loss rises by at most τ at every N that was tried; bars: its 95%"
-        " interval over documents. Diamond: what the authors report of another model at"
-        f" {run.display.attrs['paper_effective']['tau']:.0%}. Rises below 0.1% are drawn there."
-        " Look for: how far left the lines fall."
+        " N*, from which on the loss rises by at most τ at every N that was tried, of further rules"
+        " a little above τ; bars: its 95% interval over documents. Diamond, where the axis reaches"
+        f" it: what the authors report of {paper['model']} at {paper['tau']:.0%},"
+        f" {paper['deletion']} and {paper['renormalisation']} tokens. Rises below 0.1% are"
+        " drawn there. Look for: how far left the lines fall."
     )
     say = Numbers()
     return Caption(text, _finding(data, say), say.all)

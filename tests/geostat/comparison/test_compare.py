@@ -450,8 +450,14 @@ def test_effective_sizes_stand_side_by_side_with_what_the_authors_report(pair, t
     other = gs.compare([trees[0], trees[1]], quick=True)
     assert "n_star_deletion" not in other["quantity"].values
     assert "of other targets (A: all; B: last:5)" in " ".join(other.attrs["notes"])
+    assert "all heads at once" in page
     plain_page = gs.compare(list(pair), quick=True)
     assert "n_star_deletion" not in plain_page["quantity"].values
+    assert not any("geostat effective" in note for note in plain_page.attrs["notes"])
+    one_sided = gs.compare([trees[0], pair[1]], quick=True)
+    (note,) = [note for note in one_sided.attrs["notes"] if "geostat effective" in note]
+    assert note.startswith("B: no effective size at 5% by deletion")
+    assert not any("geostat effective" in note for note in found.attrs["notes"])
 
 
 def test_where_no_document_moves_n_star_from_one_no_error_is_told():

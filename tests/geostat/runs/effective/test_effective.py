@@ -269,7 +269,7 @@ def test_an_interrupted_search_tells_no_size_and_another_target_leaves_it(
 
 def test_every_rule_is_what_it_says(words: list[Any], tmp_path: Path) -> None:
     rules = ("random", *SETS, "sink-recent")
-    asked = [word for rule in rules for word in ("--rule", rule)]
+    asked = ["--rule", "random", "--rule", ",".join(rules[1:])]  # repeated, or with commas
     more = ["--out", tmp_path, "--mode", "renormalisation", "--target", "last:5", "--layers", "1,3"]
     said = geostat(*words, *asked, *more)
     assert said.code == 0, said
@@ -397,6 +397,7 @@ def test_a_model_in_memory_and_one_inside_a_module(tmp_path: Path) -> None:
         (["--tau", "nan"], "expected shares above 0"),
         (["--tau", "little"], "expected shares above 0"),
         (["--rule", "best"], "--rule best: "),
+        (["--rule", "recent,"], "--rule : expected one of"),
         (["--mode", "mask"], "--mode mask: "),
         (["--each", "token"], "--each token: "),
         (["--target", "last"], "--target last: expected all, or last:K"),
@@ -411,7 +412,8 @@ def test_a_model_in_memory_and_one_inside_a_module(tmp_path: Path) -> None:
         (["--head", "L0H4"], "--head L0H4: the model has layers 0 to 3 and heads 0 to 3"),
         (["--head", "H4"], "expected a layer and a head, such as L5H3"),
         (["--head", "L0H1", "--layers", "2"], "--layers and --head were both given"),
-        (["--regime", "sink"], "--regime sink: "),
+        (["--head", "L0H1,L0H4"], "--head L0H4: the model has layers 0 to 3 and heads 0 to 3"),
+        (["--regime", "mixer,sink"], "--regime sink: "),
         (["--regime", "mixer", "--layers", "2"], "--regime was given beside --head, --layers"),
         (["--rule", "greedy", "--length", 300], "a window has 300 tokens, expected at most 256"),
         (["--rule", "greedy"], "would choose for 16 heads, expected at most 12"),

@@ -181,7 +181,8 @@ def test_lengths_that_a_window_does_not_have_are_refused(
 def test_lengths_are_read() -> None:
     assert lengths_of("", 1024) == [64, 128, 256, 512, 1024]
     assert lengths_of("", 1000) == [64, 128, 256, 512, 1000]
-    assert lengths_of("", 40) == [40]
+    assert lengths_of("", 100) == [16, 32, 64, 100]
+    assert lengths_of("", 40) == [16, 32, 40]
     assert lengths_of(" 32, 16 ,32", 40) == [16, 32, 40]
 
 
