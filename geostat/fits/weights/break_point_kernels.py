@@ -19,66 +19,142 @@ MIN_OSCILLATION = 8
 """Fewest tokens an oscillation may span: with fewer, four free parameters fit anything."""
 TOGETHER = 256
 """Frequencies that the coarse search takes at once: what it keeps of them fits the cache."""
+STRIDE = 32
+"""Tokens whose cosines are made from that of the first of them."""
 ETA_MAX = 0.99
 """Largest η where there is an oscillation; at 1 its logarithm has no bound."""
 
 
 @compiled()
-def losses(theta, y, w, first, j1, j2, shared):  # type: ignore[no-untyped-def]
-    """Return the sum of squares at theta = (b, η_osc, ω, η_tail)."""
-    tail = theta[1] if shared else theta[3]
-    total = 0.0
+def _waves(omega, first, start, stop, cosine, sine):  # type: ignore[no-untyped-def]
+    """Write cos ωi and sin ωi of tokens start to stop − 1: those of every STRIDE-th token, turned
+    by ω, 2ω, …, which takes a multiplication where a cosine takes ten.
+    """
+    turn_cosine, turn_sine = np.empty(STRIDE), np.empty(STRIDE)
+    for k in range(min(STRIDE, stop - start)):
+        turn_cosine[k], turn_sine[k] = np.cos(omega * k), np.sin(omega * k)
+    for begin in range(start, stop, STRIDE):
+        at_cosine, at_sine = np.cos(omega * (first + begin)), np.sin(omega * (first + begin))
+        count = min(STRIDE, stop - begin)
+        cosines, sines = cosine[begin : begin + count], sine[begin : begin + count]
+        for k in range(count):
+            cosines[k] = at_cosine * turn_cosine[k] - at_sine * turn_sine[k]
+            sines[k] = at_sine * turn_cosine[k] + at_cosine * turn_sine[k]
+
+
+@compiled(fastmath={"reassoc", "contract"})
+def _level_sums(y, w, b):  # type: ignore[no-untyped-def]
+    """Return Σ w, Σ w r and Σ w r² of residuals r = y − b."""
+    weight, first, second = 0.0, 0.0, 0.0
     for j in range(y.size):
-        r = y[j] - theta[0]
-        if j > j2:
-            r -= tail * (j - j2)
-        elif j > j1:
-            r -= np.log1p(theta[1] * np.cos(theta[2] * (first + j)))
-        total += w[j] * r * r
-    return total
+        r = y[j] - b
+        weight += w[j]
+        first += w[j] * r
+        second += w[j] * r * r
+    return weight, first, second
+
+
+@compiled(fastmath={"reassoc", "contract"})
+def _tail_sums(y, w, b, tail):  # type: ignore[no-untyped-def]
+    """Return Σ w, Σ w u, Σ w u², Σ w r, Σ w u r and Σ w r² of residuals r = y − b − tail·u, where
+    the tokens are u = 1, 2, … beyond T₂.
+    """
+    weight, one, two, r_sum, ur, rr = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for j in range(y.size):
+        u = j + 1.0
+        r = y[j] - b - tail * u
+        weight += w[j]
+        one += w[j] * u
+        two += w[j] * u * u
+        r_sum += w[j] * r
+        ur += w[j] * u * r
+        rr += w[j] * r * r
+    return weight, one, two, r_sum, ur, rr
+
+
+@compiled(fastmath={"reassoc", "contract"})
+def _oscillation_sums(y, w, b, eta, x, cosine, sine, log, hess, bend, grad):  # type: ignore[no-untyped-def]
+    """Add what tokens from position x on, that oscillate, add to `normal_equations`; `log` is
+    log(1 + η cos ωi).
+    """
+    weight, r_sum, rr = 0.0, 0.0, 0.0
+    h1, h2, h11, h12, h22, g1, g2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    b11, b12, b22 = 0.0, 0.0, 0.0
+    for j in range(y.size):
+        i = x + j
+        r = w[j] * (y[j] - b - log[j])
+        level = 1.0 / (1.0 + eta * cosine[j])
+        d1 = cosine[j] * level
+        s = i * sine[j] * level
+        d2 = -eta * s
+        weight += w[j]
+        r_sum += r
+        rr += r * r
+        h1 += w[j] * d1
+        h2 += w[j] * d2
+        h11 += w[j] * d1 * d1
+        h12 += w[j] * d1 * d2
+        h22 += w[j] * d2 * d2
+        g1 += d1 * r
+        g2 += d2 * r
+        b11 += d1 * d1 * r
+        b12 += s * level * r
+        b22 += eta * i * i * (cosine[j] + eta) * level * level * r
+    hess[0, 0] += weight
+    hess[0, 1] += h1
+    hess[0, 2] += h2
+    hess[1, 1] += h11
+    hess[1, 2] += h12
+    hess[2, 2] += h22
+    grad[0] += r_sum
+    grad[1] += g1
+    grad[2] += g2
+    bend[1, 1] += b11
+    bend[1, 2] += b12
+    bend[2, 2] += b22
+    return rr
 
 
 @compiled()
-def normal_equations(theta, y, w, first, j1, j2, shared, hess, bend, grad):  # type: ignore[no-untyped-def]
+def normal_equations(theta, y, w, first, j1, j2, shared, hess, bend, grad, waves):  # type: ignore[no-untyped-def]
     """Write J'J, J'J − Σ r ∇²model and J'r for theta = (b, η_osc, ω, η_tail), and return the
-    sum of squares.
+    sum of squares. `waves` is room for three rows of y's length.
     """
     hess[:] = 0.0
     bend[:] = 0.0
     grad[:] = 0.0
-    tail = theta[1] if shared else theta[3]
     slot = 1 if shared else 3
-    total = 0.0
-    for j in range(y.size):
-        if w[j] == 0.0:
-            continue
-        r = y[j] - theta[0]
-        if j > j2:
-            u = float(j - j2)
-            r -= tail * u
-            hess[0, slot] += u
-            hess[slot, slot] += u * u
-            grad[slot] += u * r
-        elif j > j1:
-            x = first + j
-            cosine, sine = np.cos(theta[2] * x), np.sin(theta[2] * x)
-            level = 1.0 + theta[1] * cosine
-            r -= np.log(level)
-            d1 = cosine / level
-            d2 = -theta[1] * x * sine / level
-            hess[0, 1] += d1
-            hess[0, 2] += d2
-            hess[1, 1] += d1 * d1
-            hess[1, 2] += d1 * d2
-            hess[2, 2] += d2 * d2
-            grad[1] += d1 * r
-            grad[2] += d2 * r
-            bend[1, 1] += d1 * d1 * r
-            bend[1, 2] += x * sine / (level * level) * r
-            bend[2, 2] += theta[1] * x * x * (cosine + theta[1]) / (level * level) * r
-        hess[0, 0] += 1.0
-        grad[0] += r
-        total += r * r
+    weight, r_sum, total = _level_sums(y[: j1 + 1], w[: j1 + 1], theta[0])
+    hess[0, 0] += weight
+    grad[0] += r_sum
+    if j2 > j1:
+        start, stop = j1 + 1, j2 + 1
+        part = slice(start, stop)
+        _waves(theta[2], first, start, stop, waves[0], waves[1])
+        for j in range(start, stop):
+            waves[2, j] = np.log1p(theta[1] * waves[0, j])
+        total += _oscillation_sums(
+            y[part],
+            w[part],
+            theta[0],
+            theta[1],
+            float(first + start),
+            waves[0, part],
+            waves[1, part],
+            waves[2, part],
+            hess,
+            bend,
+            grad,
+        )
+    weight, one, two, r_sum, ur, rr = _tail_sums(
+        y[j2 + 1 :], w[j2 + 1 :], theta[0], theta[1] if shared else theta[3]
+    )
+    hess[0, 0] += weight
+    hess[0, slot] += one
+    hess[slot, slot] += two
+    grad[0] += r_sum
+    grad[slot] += ur
+    total += rr
     for a in range(4):
         for c in range(a):
             hess[a, c] = hess[c, a]
@@ -130,10 +206,11 @@ def descend(theta, y, w, first, j1, j2, shared, tolerance, limit):  # type: igno
     high = np.array([np.inf, ETA_MAX, np.pi, np.inf])
     for a in range(1, 4):
         theta[a] = min(max(theta[a], low[a]), high[a])
-    hess, bend = np.zeros((4, 4)), np.zeros((4, 4))
-    grad, step, trial = np.zeros(4), np.zeros(4), np.zeros(4)
+    hess, bend, grad = np.zeros((4, 4)), np.zeros((4, 4)), np.zeros(4)
+    other_hess, other_bend, other_grad = np.zeros((4, 4)), np.zeros((4, 4)), np.zeros(4)
+    step, trial, waves = np.zeros(4), np.zeros(4), np.empty((3, n))
     free = np.ones(4, dtype=np.bool_)
-    squares = normal_equations(theta, y, w, first, j1, j2, shared, hess, bend, grad)
+    squares = normal_equations(theta, y, w, first, j1, j2, shared, hess, bend, grad, waves)
     damping = 1e-3
     for _ in range(limit):
         for a in range(4):
@@ -151,10 +228,16 @@ def descend(theta, y, w, first, j1, j2, shared, tolerance, limit):  # type: igno
         for a in range(4):
             trial[a] = min(max(theta[a] + (step[a] if free[a] else 0.0), low[a]), high[a])
             small = small and abs(trial[a] - theta[a]) <= tolerance * (abs(theta[a]) + 1e-8)
-        loss = losses(trial, y, w, first, j1, j2, shared)
+        # Most steps are taken: what the next one needs is made with the trial's sum of squares.
+        loss = normal_equations(
+            trial, y, w, first, j1, j2, shared, other_hess, other_bend, other_grad, waves
+        )
         if loss <= squares:
             theta[:] = trial
-            squares = normal_equations(theta, y, w, first, j1, j2, shared, hess, bend, grad)
+            squares = loss
+            hess, other_hess = other_hess, hess
+            bend, other_bend = other_bend, bend
+            grad, other_grad = other_grad, grad
             damping = max(damping * 0.1, 1e-12)
             if small:
                 return squares, True
@@ -187,10 +270,12 @@ def scan(theta, y, w, first, shared):  # type: ignore[no-untyped-def]
         elif suy > 0.0 and suu > 0.0:
             tail[j2] = -suy * suy / suu
     cost = np.zeros(n)  # of j2's oscillation back to the start, against a plateau
+    cosine, sine = np.empty(n), np.empty(n)
+    _waves(theta[2], first, 0, n, cosine, sine)
     total = 0.0
     for j in range(n):
         r = y[j] - theta[0]
-        g = np.log1p(theta[1] * np.cos(theta[2] * (first + j)))
+        g = np.log1p(theta[1] * cosine[j])
         total += w[j] * g * (g - 2.0 * r)
         cost[j] = total
     best, b1, b2, top, top_j = np.inf, -1, -1, -np.inf, -1
