@@ -177,7 +177,8 @@ def walk_head(
     `cosine_kernels.walk` does.
 
     alpha, norm, order are (token), values (token, dimension); `first` is the first content token.
-    `s`, `out` and `rho` are filled with representatives, `MEASURES`, and ρ_in and ρ_out.
+    `s`, `out` and `rho` are filled with representatives, `MEASURES`, and ρ_in and ρ_out, of shape
+    (2, 0) where these are not asked for.
     """
     y = contributions(alpha, values)
     representatives(y, order, n, s)

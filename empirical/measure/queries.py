@@ -231,7 +231,7 @@ def _walked(
                 strict,
                 np.empty((count, states.shape[-1])),
                 parts[query][head],
-                np.empty((2, count), weights[query].dtype),
+                np.empty((2, 0), weights[query].dtype),
             )
 
     spread(pairs.normalise(), threads=threads)
