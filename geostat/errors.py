@@ -49,11 +49,16 @@ KEYWORDS: Final = {
     "allow-pickle": "allow_pickle=True",
     "trust-remote-code": "trust_remote_code=True",
     "predict": "predict=True",
+    "rule": "rules",
+    "head": "heads",
+    "regime": "regimes",
+    "part": "parts",
 }
 """Options of the command that have another name in Python."""
 ALIKE: Final = (
     *("length", "queries", "dtype", "device", "revision", "out", "field", "dataset", "split"),
-    *("n", "seed", "tolerances"),
+    *("n", "seed", "tolerances", "tau", "mode", "target", "layers", "each"),
+    *("sizes", "budgets", "draws", "contexts", "lengths"),
 )
 OPTION: Final = re.compile(rf"--({'|'.join((*KEYWORDS, *ALIKE))})\b")
 

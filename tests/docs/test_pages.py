@@ -14,6 +14,7 @@ from support.spine import Finished
 PAGES = sorted(DOCS.rglob("*.md"))
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SLOW = {"your_model.md", "own_tolerances.md", "tour_of_one_model.md", "what_if_study.md"}
+SLOW |= {"head_function.md"}  # as the example of gs.ablate
 SLOW |= {"tensors_from_elsewhere.md"}  # tests/docs/test_tensors_page.py
 """Pages whose Python measures or confronts a run; the notebooks are executed as such."""
 PLAIN = [ROOT / "README.md", *sorted((DOCS / "tutorial").glob("*.md"))]

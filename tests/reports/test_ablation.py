@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
-from support.figures import assert_labels_stand_apart
+from support.figures import assert_labels_stand_apart, shown_alone
 from support.latex import compiled, complaints, needs_latex
 from support.reports_tree import POSITIONS, run_tree
 
@@ -231,7 +231,8 @@ def test_the_tables_compile_without_a_complaint(tmp_path: Path) -> None:
     assert complaints(compiled(tmp_path, document(made))) == []
 
 
-def test_the_page_shows_them(tmp_path: Path) -> None:
+def test_the_page_shows_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown_alone(monkeypatch, *PLANS)
     tree = with_group(ablation=measured(), effective=of_layers())
     page = write_page(tree, tmp_path).read_text(encoding="utf-8")
     for name in ("head_told", "head_function", "head_needs", "budgets", "regime_cuts", "contexts"):

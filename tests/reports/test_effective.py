@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
-from support.figures import assert_labels_stand_apart
+from support.figures import assert_labels_stand_apart, shown_alone
 from support.latex import compiled, complaints, needs_latex
 from support.reports_tree import POSITIONS, run_tree
 
@@ -182,7 +182,8 @@ def test_the_tables_compile_without_a_complaint(tmp_path: Path) -> None:
     assert complaints(compiled(tmp_path, document(effective_tables(RUN)))) == []
 
 
-def test_a_topic_of_the_page_shows_them(tmp_path: Path) -> None:
+def test_a_topic_of_the_page_shows_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown_alone(monkeypatch, "effective")
     page = write_page(with_effective(measured()), tmp_path).read_text(encoding="utf-8")
     assert "What is it good for: how many tokens does a query need?" in page
     assert 'id="table-effective"' in page

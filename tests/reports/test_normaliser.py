@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
-from support.figures import assert_labels_stand_apart
+from support.figures import assert_labels_stand_apart, shown_alone
 from support.latex import compiled, complaints, needs_latex
 from support.reports_tree import POSITIONS, run_tree
 
@@ -141,7 +141,8 @@ def test_latex_sets_the_table(tmp_path: Path) -> None:
     assert complaints(log) == []
 
 
-def test_a_topic_of_the_page_shows_them(tmp_path: Path) -> None:
+def test_a_topic_of_the_page_shows_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown_alone(monkeypatch, "normaliser")
     page = write_page(with_normaliser(measured()), tmp_path).read_text(encoding="utf-8")
     assert "What does the normaliser do: how do weights fall" in page
     assert 'id="table-normaliser"' in page

@@ -4,7 +4,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from reports.figures import style
-from reports.figures.every import draw
+from reports.figures.every import draw, plans
+from reports.page import page
 
 
 def texts(figure):
@@ -47,3 +48,10 @@ def assert_labels_stand_apart(plan, run, width=None, look="paper"):
             )
             assert min(overlap) <= 1.5, f"{name!r} covers {other!r}"
     return figure
+
+
+def shown_alone(monkeypatch, *names):
+    """Let pages draw figures of these names alone, of those that a run has."""
+    monkeypatch.setattr(
+        page, "plans", lambda run: [plan for plan in plans(run) if plan.name in names]
+    )

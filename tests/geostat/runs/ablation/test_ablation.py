@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,8 @@ def test_budgets_are_shared_from_the_other_documents(
         assert float(at) == pytest.approx((each - found["mass"]).mean(), abs=1e-9)
 
 
-def test_regimes_are_cut_beside_as_many_drawn_heads(tmp_path: Path) -> None:
+def test_regimes_are_cut_beside_as_many_drawn_heads(with_regimes: Path, tmp_path: Path) -> None:
+    shutil.copytree(with_regimes, tmp_path, dirs_exist_ok=True)
     ids = tokens(4, 80)
     asked: dict[str, Any] = {"documents": list(ids.numpy()), "length": 80, "null": False}
     asked |= {"mode": "both", "sizes": [1, 4], "budgets": [4], "draws": 3}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from support.families import tiny, tokens
-from support.spine import geostat, refused
+from support.spine import LENGTH, geostat, refused
 
 import geostat as gs
 from empirical.store.store import Store
@@ -56,8 +56,9 @@ def counted(monkeypatch: pytest.MonkeyPatch, stop: int | None = None) -> list[An
 
 
 def test_what_is_interrupted_goes_on_and_what_is_there_stays(
-    words: list[Any], run: Path, data: xr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: list[Any], ready: Path, data: xr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    shutil.copytree(ready, tmp_path, dirs_exist_ok=True)
     with monkeypatch.context() as patch:
         counted(patch, stop=31)  # within a cut's documents
         said = geostat(*words, "--out", tmp_path, "--quiet")
@@ -120,10 +121,13 @@ def test_another_question_leaves_earlier_answers(
     xr.testing.assert_equal(found["budget_rise"].sel(greedy), data["budget_rise"].sel(greedy))
 
 
-def test_a_part_by_itself_in_python(tmp_path: Path) -> None:
-    asked: dict[str, Any] = {"documents": list(tokens(2, 40).numpy()), "length": 40, "null": False}
-    asked |= {"out": tmp_path, "sizes": [1, 4], "budgets": [4]}
-    found = gs.ablate(tiny("llama"), **asked, parts=["budgets"])["ablation"].to_dataset()
+def test_a_part_by_itself_in_python(
+    ready: Path, model_folder: Path, text_folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(ready, tmp_path, dirs_exist_ok=True)
+    asked: dict[str, Any] = {"documents": text_folder, "count": 2, "length": LENGTH, "null": False}
+    asked |= {"n": "1,4,9,16", "out": tmp_path, "sizes": [1, 4], "budgets": [4]}
+    found = gs.ablate(str(model_folder), **asked, parts=["budgets"])["ablation"].to_dataset()
     assert "head_rise" not in found
     greedy = found["budget_rise"].sel(way="greedy")
     assert bool(greedy.isnull().all())  # no single head was cut
@@ -134,10 +138,10 @@ def test_a_part_by_itself_in_python(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"draws": 2.5}, "--draws 2.5: expected a whole number"),
-        ({"tau": [0.1]}, r"--tau \[0.1\]: expected a share above 0"),
-        ({"parts": "layers"}, "--part layers: "),
-        ({"sizes": 80}, "--sizes 80: a window has 40 tokens"),
+        ({"draws": 2.5}, "^draws 2.5: expected a whole number"),
+        ({"tau": [0.1]}, r"^tau \[0.1\]: expected a share above 0"),
+        ({"parts": "layers"}, "^parts layers: "),
+        ({"sizes": 80}, "^sizes 80: a window has 40 tokens"),
     ],
 )
 def test_what_is_no_such_number_is_refused_before_anything_is_measured(

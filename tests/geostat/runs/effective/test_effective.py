@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -332,7 +333,8 @@ def test_layers_below_a_cut_are_run_once(
     assert [calls.count(layer) for layer in range(4)] == [runs, runs, runs, 2 * 6]
 
 
-def test_the_heads_of_a_regime(tmp_path: Path) -> None:
+def test_the_heads_of_a_regime(with_regimes: Path, tmp_path: Path) -> None:
+    shutil.copytree(with_regimes, tmp_path, dirs_exist_ok=True)
     model, ids = tiny("llama"), tokens(4, 80).numpy()
     asked: dict[str, Any] = {"documents": list(ids), "length": 80, "tau": [0.3], "null": False}
     asked |= {"mode": "deletion", "out": tmp_path}
@@ -458,8 +460,11 @@ def test_results_that_stand_there_stay(
 
 def test_single_values_and_lists_are_taken_in_python(tmp_path: Path) -> None:
     asked = {"documents": list(tokens(2, 20).numpy()), "length": 20, "out": tmp_path}
-    run = gs.effective(tiny("llama"), **asked, tau=0.5, rules="recent", layers=[1, 2])
+    run = gs.effective(tiny("llama"), **asked, tau=0.5, rules="recent", layers=[1, 2], n=[4, 9])
     data = run["effective"]
+    assert run["capture"]["n"].values.tolist() == [4, 9]
+    with pytest.raises(gs.InputError, match="n 4,99: 99 is above the 20 tokens"):
+        gs.effective(tiny("llama"), **asked, n=np.array([4, 99]))
     assert data["tau"].values.tolist() == [0.5]
     assert data["rule"].values.tolist() == ["recent"]
     with pytest.raises(gs.InputError, match="layers"):
