@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
+from scipy.stats import spearmanr, ttest_ind
 
 from geostat.experiments.ablation.head_function import (
     GIVEN,
@@ -15,11 +15,12 @@ from geostat.experiments.ablation.head_function import (
     OF_OTHERS,
     WEIGHTS,
     Heads,
+    _joined,
     associations,
     predictions,
 )
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import Estimate
+from geostat.statistics.jackknife import Estimate, leave_one_out_mean
 
 LAYERS, EACH, DOCUMENTS = 20, 9, 6
 LAYER = np.repeat(np.arange(LAYERS), EACH).astype(float)
@@ -235,3 +236,13 @@ def test_a_correlation_of_nothing_has_an_interval_that_holds_0() -> None:
     found = [associations(drawn(0, 0, seed)) for seed in range(60)]
     outside = [bool(one.lower[0, 1] > 0 or one.upper[0, 1] < 0) for one in found]
     assert 1 <= sum(outside) <= 6  # 3 of 60 at 95%
+
+
+def test_joined_errors_have_welch_s_interval() -> None:
+    """Leave-one-out means of two samples: their joined error is that of the difference of means."""
+    chance = np.random.default_rng(3)
+    documents, layers = chance.normal(size=4), 2 * chance.normal(size=30)
+    found = _joined(np.array(0.5), leave_one_out_mean(documents), leave_one_out_mean(layers))
+    welch = ttest_ind(documents, layers, equal_var=False).confidence_interval()
+    assert found.upper - found.lower == pytest.approx(welch.high - welch.low, rel=1e-12)
+    assert (found.upper + found.lower) / 2 == pytest.approx(0.5)
