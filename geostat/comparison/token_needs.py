@@ -50,17 +50,16 @@ def token_need_scalars(effective: xr.Dataset, heads: int) -> dict[str, Scalar]:
 
 
 def lacking(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]]) -> list[str]:
-    """Return a note of each mode that is compared, of the runs without a size of it."""
+    """Return a note of each run that has not all the sizes that are compared."""
+    every = [mode for mode, key in KEYS.items() if any(key in of for of in by_run)]
     notes = []
-    for mode, key in KEYS.items():
-        none = [letter for letter, of in zip(LETTERS, by_run, strict=False) if key not in of]
-        if len(none) in (0, len(held)):
-            continue
-        command = f"`geostat effective … --tau {EFFECTIVE['tau']:.2f} --mode {mode}`"
-        notes.append(
-            f"{', '.join(none)}: no effective size at {EFFECTIVE['tau']:.0%} by {mode}, with which"
-            f" all heads choose by weight; {command} measures it."
-        )
+    for letter, of in zip(LETTERS[: len(held)], by_run, strict=True):
+        if without := [mode for mode in every if KEYS[mode] not in of]:
+            notes.append(
+                f"{letter} has no N* at {EFFECTIVE['tau']:.0%} ({', '.join(without)}). Measure it"
+                " with `geostat effective`, the words and the --out of its own capture, and"
+                " confront it again."
+            )
     return notes
 
 

@@ -147,8 +147,9 @@ def settings_of(
                 f"{'capture' if face is None else face.__name__}() has no keyword {name!r},"
                 f" expected one of {', '.join(words)}."
             )
-    if not isinstance(further.get("n", ""), str):  # numbers in place of words
-        further["n"] = ",".join(map(str, np.ravel(further["n"])))
+    n = further.get("n", "default")
+    if not isinstance(n, str):  # numbers in place of words
+        further["n"] = ",".join(map(str, n if isinstance(n, Iterable) else [n]))
     documents = (documents,) if isinstance(documents, str | Path) else documents
     text = tuple(Path(path) for path in documents)
     return Settings(model=model, text=text, documents=count, length=length, **further)

@@ -35,6 +35,8 @@ KNOWN: Final = {
     "kept_mass": "kept mass",
     "entropy": "entropy",
 }
+BESIDE: Final = 0.2
+"""Layers by which N* of another share stands beside."""
 GIVEN: Final = {
     "nothing": ("by itself", style.GREY, "none"),
     "weights": ("given kept mass and entropy", style.BLUE, style.BLUE),
@@ -139,12 +141,13 @@ def figure_effective_layers(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
         if mode not in data["mode"].values:
             style.nothing(axis, "not measured")
             continue
-        for tau, colour in zip(data["tau"].values, cycle(TAUS), strict=False):
+        taus = data["tau"].values
+        for place, (tau, colour) in enumerate(zip(taus, cycle(TAUS), strict=False)):
             at = data.sel(mode=mode, tau=tau)
             star = at["n_star"].values
             limits = np.stack([at[f"n_star_{side}"].values for side in ("lower", "upper")])
             axis.errorbar(
-                layers,
+                layers + BESIDE * (place - (len(taus) - 1) / 2),
                 star,
                 yerr=np.nan_to_num(np.abs(limits - star)),
                 color=colour,

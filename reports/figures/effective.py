@@ -19,6 +19,8 @@ FLOOR: Final = 1e-3
 """Relative rises of the loss below it are drawn there."""
 APART: Final = 1.09
 """N* of a rule are drawn so many times as high as the former's: beside one another."""
+HIGHEST: Final = 1.3
+"""How many times τ they are drawn at most."""
 COLOURS: Final = {
     "attention": (style.BLUE, "weight $\\alpha$"),
     "contribution": (style.ORANGE, "contribution $\\alpha\\|v\\|$"),
@@ -51,15 +53,21 @@ def figure_effective(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     for axis, (mode, title) in zip(axes, MODES.items(), strict=True):
         if "loss" in data and mode in data["mode"].values:
             here = data.sel(scope=shown_scope(data), mode=mode)
-            for place, rule in enumerate(here["rule"].values):
-                _curve(axis, here.sel(rule=rule), *COLOURS[str(rule)], APART**place)
+            rules = here["rule"].values
+            for place, rule in enumerate(rules):
+                height = min(APART, HIGHEST ** (1 / max(len(rules) - 1, 1))) ** place
+                _curve(axis, here.sel(rule=rule), *COLOURS[str(rule)], height)
+        elif "loss" in data:
+            axis.set_title(title)
+            style.nothing(axis, "not measured")
+            continue
         _shares(axis, data, run.display.attrs["paper_effective"], mode)
         style.size_axis(axis, float(data.attrs["tokens"]), "tokens kept $N$ (log)")
         axis.set(yscale="log", ylabel="relative rise of the loss (log)", title=title)
     top = max(axis.get_ylim()[1] for axis in axes)
     for axis in axes:
         axis.set_ylim(FLOOR / 1.4, top)
-    style.legend_shared(axes)
+    style.legend_shared([axis for axis in axes if axis.get_legend_handles_labels()[1]])
     return axes
 
 
@@ -94,8 +102,8 @@ def _shares(axes: Axes, data: xr.Dataset, paper: dict[str, Any], mode: str) -> N
             tau, color=style.GREY, linewidth=0.8, linestyle=style.DASHED, label=label, zorder=0.9
         )
         label = "_"
-    if paper[mode] > data.attrs["tokens"]:  # beyond the axis: the caption has it
-        return
+    if shown_scope(data) != "all" or paper[mode] > data.attrs["tokens"]:
+        return  # of all layers; beyond the axis: the caption has it
     axes.plot(
         [paper[mode]],
         [paper["tau"]],

@@ -162,7 +162,7 @@ def test_what_is_drawn_are_the_dataset_s_numbers() -> None:
     figure_effective_layers(axes, RUN)
     star = RUN.effective["n_star"].sel(rule="attention", mode="deletion", tau=0.01)
     drawn = axes[0].containers[0].lines[0]
-    np.testing.assert_array_equal(drawn.get_xdata(), np.arange(LAYERS))
+    np.testing.assert_allclose(drawn.get_xdata(), np.arange(LAYERS), atol=0.11)  # beside others
     np.testing.assert_array_equal(drawn.get_ydata(), star)
 
 

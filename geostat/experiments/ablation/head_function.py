@@ -127,9 +127,8 @@ def _joined(value: FloatArray, without: FloatArray, others: FloatArray) -> Estim
     parts = np.stack([found.se**2, jackknife(value, others).se ** 2])
     freedom = np.array([len(without), len(others)]).reshape(2, *[1] * value.ndim) - 1.0
     total = parts.sum(axis=0)
-    half = stdtrit(
-        ratio(total**2, (parts**2 / np.maximum(freedom, 1)).sum(axis=0)), 0.5 + LEVEL / 2
-    ) * np.sqrt(total)
+    joined = ratio(total**2, (parts**2 / np.maximum(freedom, 1)).sum(axis=0))
+    half = np.where(total == 0, 0.0, stdtrit(joined, 0.5 + LEVEL / 2) * np.sqrt(total))
     return replace(found, se=np.sqrt(total), lower=value - half, upper=value + half, skew=None)
 
 

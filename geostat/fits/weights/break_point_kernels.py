@@ -28,7 +28,7 @@ ETA_MAX = 0.99
 @compiled()
 def _waves(omega, first, start, stop, cosine, sine):  # type: ignore[no-untyped-def]
     """Write cos ωi and sin ωi of tokens start to stop − 1: those of every STRIDE-th token, turned
-    by ω, 2ω, …, which takes a multiplication where a cosine takes ten.
+    by ω, 2ω, …, which takes four multiplications where two cosines take fifty operations.
     """
     turn_cosine, turn_sine = np.empty(STRIDE), np.empty(STRIDE)
     for k in range(min(STRIDE, stop - start)):
@@ -118,7 +118,7 @@ def _oscillation_sums(y, w, b, eta, x, cosine, sine, log, hess, bend, grad):  # 
 @compiled()
 def normal_equations(theta, y, w, first, j1, j2, shared, hess, bend, grad, waves):  # type: ignore[no-untyped-def]
     """Write J'J, J'J − Σ r ∇²model and J'r for theta = (b, η_osc, ω, η_tail), and return the
-    sum of squares. `waves` is room for three rows of y's length.
+    sum of squares. w is 0 or 1; `waves` is room for three rows of y's length.
     """
     hess[:] = 0.0
     bend[:] = 0.0

@@ -31,7 +31,15 @@ def _stars(data: xr.Dataset) -> Iterator[dict[str, Any]]:
         if np.isfinite(row):
             numbers = {name: _number(data[of][place]) for name, of in names.items()}
             words = {dim: str(row[dim].item()) for dim in ("scope", "rule", "mode")}
-            yield words | {"tau": float(row["tau"]), **numbers, "documents": _documents(data)}
+            steps = {
+                "steps_up": int(data["steps_up"][place[:-1]]),
+                "largest_step_up": _number(data["largest_step_up"][place[:-1]]),
+            }
+            yield (
+                words
+                | {"tau": float(row["tau"]), **numbers, **steps}
+                | {"documents": _documents(data)}
+            )
 
 
 def _sets(data: xr.Dataset) -> Iterator[dict[str, Any]]:

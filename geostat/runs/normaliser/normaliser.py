@@ -87,7 +87,7 @@ def lengths_of(text: str, tokens: int) -> list[int]:
     if not all(part.isdecimal() and LEAST <= int(part) <= tokens for part in parts):
         raise InputError(
             f"--lengths {text}: expected numbers of tokens from {LEAST} to {tokens}, the window's,"
-            " with commas between. Use for instance 64,128,256."
+            f" with commas between. Use for instance {max(tokens // 4, LEAST)},{tokens}."
         )
     if tokens < LEAST:
         raise InputError(

@@ -31,6 +31,7 @@ def lines(data: xr.Dataset) -> list[str]:
     near, whole = data.sel(n=size_of_paper(data)), data.isel(length=-1)
     cold = data.sel(temperature=0.1)
     low, high = REPORTED["within"]
+    largest = float(data["n"].max()) / last
     return [
         (
             f"weights: the largest falls as L^-{_number(data, 'power')} from L = {first} to {last},"
@@ -45,8 +46,9 @@ def lines(data: xr.Dataset) -> list[str]:
         ),
         (
             f"critical N: {_number(data, 'critical_share')} of L ({THEIRS}:"
-            f" {REPORTED['critical_share']:.2f}); over {int(data.attrs['heads'])} heads a"
-            " document, of documents in which the two are alike at some N tried"
+            f" {REPORTED['critical_share']:.2f}); of the documents that have one among the N tried,"
+            f" of which the largest is {largest:.3f} of L, and"
+            f" {int(data.attrs['heads'])} heads each"
         ),
         (
             f"separability at N = {int(near['n'])}: {_number(near, 'within')} of the selected"

@@ -21,8 +21,9 @@ def effective(run: Run) -> Caption:
         f" above the model’s own, mean over {count(data.sizes['document'], 'document')}. Circles:"
         " N*, from which on the loss rises by at most τ at every N that was tried, of further rules"
         " a little above τ; bars: its 95% interval over documents. Diamond, where the axis reaches"
-        f" it: what the authors report of {paper['model']} at {paper['tau']:.0%},"
-        f" {paper['deletion']} and {paper['renormalisation']} tokens. Rises below 0.1% are"
+        " it and all layers are cut: what the authors report of"
+        f" {paper['model']} at {paper['tau']:.0%}, {paper['deletion']} and"
+        f" {paper['renormalisation']} tokens. Rises below 0.1% are"
         " drawn there. Look for: how far left the lines fall."
     )
     say = Numbers()

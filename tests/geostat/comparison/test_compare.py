@@ -456,7 +456,7 @@ def test_effective_sizes_stand_side_by_side_with_what_the_authors_report(pair, t
     assert not any("geostat effective" in note for note in plain_page.attrs["notes"])
     one_sided = gs.compare([trees[0], pair[1]], quick=True)
     (note,) = [note for note in one_sided.attrs["notes"] if "geostat effective" in note]
-    assert note.startswith("B: no effective size at 5% by deletion")
+    assert note.startswith("B has no N* at 5% (deletion). Measure it with `geostat effective`")
     assert not any("geostat effective" in note for note in found.attrs["notes"])
 
 

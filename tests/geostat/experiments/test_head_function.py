@@ -246,3 +246,17 @@ def test_joined_errors_have_welch_s_interval() -> None:
     welch = ttest_ind(documents, layers, equal_var=False).confidence_interval()
     assert found.upper - found.lower == pytest.approx(welch.high - welch.low, rel=1e-12)
     assert (found.upper + found.lower) / 2 == pytest.approx(0.5)
+    level = _joined(np.array(0.25), np.full(4, 0.25), np.full(30, 0.25))  # nothing moves it
+    assert (level.lower, level.upper) == (0.25, 0.25)
+
+
+@pytest.mark.parametrize(("documents", "least"), [(2, 0.87), (4, 0.93)])
+def test_how_often_the_joined_interval_holds_the_truth(documents: int, least: float) -> None:
+    chance = np.random.default_rng(0)
+    for ratio in (0.1, 0.3, 1, 3, 10):  # of the errors over documents and over layers
+        one = ratio * np.sqrt(documents) * chance.normal(size=(documents, 10_000))
+        other = np.sqrt(30) * chance.normal(size=(30, 10_000))
+        value = one.mean(axis=0) + other.mean(axis=0)
+        found = _joined(value, leave_one_out_mean(one), leave_one_out_mean(other))
+        held = np.mean((found.lower <= 0) & (found.upper >= 0))
+        assert least <= held <= 0.965, (ratio, held)

@@ -89,9 +89,11 @@ def test_the_command_tells_n_star_and_keeps_every_loss(words: list[Any], tmp_pat
     assert "effective" in json.loads((tmp_path / "run.json").read_text())["seconds"]
     records = json.loads(geostat(*words, "--out", tmp_path, "--json", "--quiet").stdout)
     assert len(records["effective"]) == 4
-    assert {"scope", "rule", "mode", "tau", "n_star", "lower", "upper", "documents"} == set(
-        records["effective"][0]
-    )
+    first = records["effective"][0]
+    known = ("scope", "rule", "mode", "tau", "n_star", "lower", "upper", "documents")
+    assert set(first) == {*known, "steps_up", "largest_step_up"}
+    at = data.sel({name: first[name] for name in ("scope", "rule", "mode")})
+    assert first["steps_up"] == int(at["steps_up"])
 
 
 def needing(k: int) -> transformers.PreTrainedModel:
