@@ -10,8 +10,6 @@ products of different documents only (`geostat.experiments.moments`). Imports nu
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -187,16 +185,10 @@ def _ranked(table: Table, draws: FloatArray) -> dict[str, Any]:
     rows = [
         each(x[first : first + step], y[first : first + step]) for first in range(0, len(x), step)
     ]
-    some = [draws[first : first + step] for first in range(0, len(draws), step)]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy sorts without Python's lock
-        band = list(
-            pool.map(
-                lambda shares: each(
-                    shares @ table.similarity, np.tensordot(shares, table.recall, 1)
-                ),
-                some,
-            )
-        )
+    band = [
+        each(shares @ table.similarity, np.tensordot(shares, table.recall, 1))
+        for shares in (draws[first : first + step] for first in range(0, len(draws), step))
+    ]
     drawn = np.concatenate(band) if band else np.empty((0, sizes))
     return _estimates({"correlation": np.concatenate(rows)}, sizes, drawn)
 
