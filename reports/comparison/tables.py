@@ -98,9 +98,10 @@ def _numbers(data: xr.Dataset) -> Table:
         at = data.sel(quantity=key)
         words = f"{at['long_name'].item()} ({at['over'].item()}; {at['equation'].item()})"
         rows.append(([mixed(words)], each_run(at, _estimate), [beside(data, str(key))]))
+    needs = any("all heads at once" in str(over) for over in data["over"].values)
     caption = (
-        "Mean over heads ± one standard error over documents (jackknife); of N* the one number of"
-        " all heads at once. N of a largest value in"
+        "Mean over heads ± one standard error over documents (jackknife)"
+        f"{'; of N* the one number of all heads at once' * needs}. N of a largest value in"
         " brackets, chosen by looking. Shares, correlations and ratios have no unit. The last"
         " column is the paper’s, of other models and texts, and no measurement of geostat; the"
         " table at the end says what kind of number each is."

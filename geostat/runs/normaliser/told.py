@@ -46,9 +46,8 @@ def lines(data: xr.Dataset) -> list[str]:
         ),
         (
             f"critical N: {_number(data, 'critical_share')} of L ({THEIRS}:"
-            f" {REPORTED['critical_share']:.2f}); of the documents that have one among the N tried,"
-            f" of which the largest is {largest:.3f} of L, and"
-            f" {int(data.attrs['heads'])} heads each"
+            f" {REPORTED['critical_share']:.2f}); mean over the documents that have one among the N"
+            f" tried, at most {largest:.3f} of L, {int(data.attrs['heads'])} heads each"
         ),
         (
             f"separability at N = {int(near['n'])}: {_number(near, 'within')} of the selected"

@@ -33,6 +33,7 @@ from geostat.fits.similarity.fit import fit_similarity
 from geostat.paper import REPORTED
 from geostat.verdicts.answers import give_verdicts
 from geostat.verdicts.tolerances import Tolerance
+from reports.comparison.tables import comparison_tables
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -450,8 +451,12 @@ def test_effective_sizes_stand_side_by_side_with_what_the_authors_report(pair, t
     other = gs.compare([trees[0], trees[1]], quick=True)
     assert "n_star_deletion" not in other["quantity"].values
     assert "of other targets (A: all; B: last:5)" in " ".join(other.attrs["notes"])
-    assert "all heads at once" in page
+    assert "of N* the one number of all heads at once" in page
     plain_page = gs.compare(list(pair), quick=True)
+    (numbers,) = [
+        table for table in comparison_tables(plain_page).values() if "numbers" in table.name
+    ]
+    assert "N*" not in numbers.caption  # which it has none of
     assert "n_star_deletion" not in plain_page["quantity"].values
     assert not any("geostat effective" in note for note in plain_page.attrs["notes"])
     one_sided = gs.compare([trees[0], pair[1]], quick=True)
