@@ -64,10 +64,11 @@ def figure_effective(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
         _shares(axis, data, run.display.attrs["paper_effective"], mode)
         style.size_axis(axis, float(data.attrs["tokens"]), "tokens kept $N$ (log)")
         axis.set(yscale="log", ylabel="relative rise of the loss (log)", title=title)
-    top = max(axis.get_ylim()[1] for axis in axes)
-    for axis in axes:
+    drawn = [axis for axis in axes if axis.get_legend_handles_labels()[1]]
+    top = max(axis.get_ylim()[1] for axis in drawn)
+    for axis in drawn:
         axis.set_ylim(FLOOR / 1.4, top)
-    style.legend_shared([axis for axis in axes if axis.get_legend_handles_labels()[1]])
+    style.legend_shared(drawn)
     return axes
 
 

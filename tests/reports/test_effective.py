@@ -117,6 +117,23 @@ def test_the_curves_drawn_are_those_of_the_dataset_and_the_paper_s_mark_is_label
     assert axes[0].get_ylim() == axes[1].get_ylim()
 
 
+def test_a_mode_that_was_not_measured_says_so_and_has_no_part_in_the_axis() -> None:
+    data = RUN.effective
+    one = replace(RUN, effective=data.sel(mode=["renormalisation"]))
+    axes = Figure().subplots(1, 2)
+    figure_effective(axes, one)
+    assert [text.get_text() for text in axes[0].texts] == ["not measured"]
+    assert axes[0].get_legend() is None
+    assert axes[1].get_legend() is not None
+    rises = data["loss_rise"].sel(mode="renormalisation").max()
+    assert axes[1].get_ylim()[1] < 2 * float(rises)
+    part = replace(RUN, effective=measured(scope="layer 3"))
+    alone = Figure().subplots(1, 2)
+    figure_effective(alone, part)
+    labels = [label for axis in alone for label in axis.get_legend_handles_labels()[1]]
+    assert not any("Gemma" in label for label in labels)  # what they report is of all layers
+
+
 def test_the_caption_s_finding_is_of_the_numbers() -> None:
     found = caption(RUN)
     stars = RUN.effective["n_star"].sel(scope="all", rule="attention", tau=0.05)
