@@ -17,10 +17,12 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from empirical.errors import InputError
+from empirical.intervention.largest import largest
 from empirical.intervention.rules import Rows, Rule
 from empirical.tap.attention import Block, in_blocks
 from empirical.tap.from_layer import Below, run_from
-from empirical.tap.interface import Attention
+from empirical.tap.from_position import Whole, run_after
+from empirical.tap.interface import Attend, Attention
 from empirical.tap.refusals import checked_mask
 
 Mode = Literal["deletion", "renormalisation"]
@@ -73,12 +75,31 @@ def intervened(
     """
     decoder = model.get_decoder()
 
+    mask = checked_mask(decoder, input_ids, attention_mask)
+    return run_from(decoder, input_ids, mask, _attend(cut_of), start)
+
+
+def intervened_after(
+    model: PreTrainedModel,
+    input_ids: Tensor,
+    cut_of: Callable[[int], Cut | None],
+    past: Whole,
+    position: int,
+    start: Below | None = None,
+) -> Tensor:
+    """Return what `intervened` does, from `position` on: the first `position` queries see no more
+    tokens than any cut keeps, so they are as in `past`, the model's own pass over the window.
+    """
+    decoder = model.get_decoder()
+    return run_after(decoder, input_ids, _attend(cut_of), past, position, start)
+
+
+def _attend(cut_of: Callable[[int], Cut | None]) -> Attend:
     def attend(layer: Attention) -> Tensor:
         cut = cut_of(layer.index)
         return layer.output() if cut is None else cut_output(layer, cut)
 
-    mask = checked_mask(decoder, input_ids, attention_mask)
-    return run_from(decoder, input_ids, mask, attend, start)
+    return attend
 
 
 def cut_output(layer: Attention, cut: Cut) -> Tensor:
@@ -89,29 +110,6 @@ def cut_output(layer: Attention, cut: Cut) -> Tensor:
         return block.weighted(_cut_weights(block, layer, cut, sizes))
 
     return in_blocks(layer.query, layer.key, layer.value, layer.mask, output)
-
-
-def largest(scores: Tensor, n: Tensor) -> Tensor:
-    """Return where the N largest scores stand, (..., position) bool; of equal scores the first.
-
-    n: one number, or of a shape that is laid beside (...), each at least 1.
-
-    >>> largest(torch.tensor([2.0, 5.0, 2.0, 3.0]), torch.tensor(3)).tolist()
-    [True, True, False, True]
-    """
-    most = min(int(n.max()), scores.shape[-1])
-    top = scores.topk(most, dim=-1, sorted=n.numel() > 1).values
-    if n.numel() > 1:
-        place = n.clamp(max=most).expand(scores.shape[:-1])[..., None] - 1
-        edge = top.gather(-1, place)
-    else:
-        edge = top.amin(dim=-1, keepdim=True)
-    kept = scores >= edge
-    left = n.clamp(max=scores.shape[-1])[..., None] - kept.sum(dim=-1, keepdim=True)
-    if bool((left < 0).any()):  # ties at the edge: as many of them as there is room for
-        tied = scores == edge
-        kept &= ~tied | (tied.cumsum(dim=-1) <= tied.sum(dim=-1, keepdim=True) + left)
-    return kept
 
 
 def _cut_weights(block: Block, layer: Attention, cut: Cut, sizes: Tensor | None) -> Tensor:
@@ -131,9 +129,9 @@ def _cut_weights(block: Block, layer: Attention, cut: Cut, sizes: Tensor | None)
     if kept.dtype != torch.bool:
         if sizes is None:
             raise InputError("n None: expected a number of tokens for a ranking rule. Give one.")
-        scores = kept.expand(flat.shape).masked_fill(~visible, -torch.inf)
-        kept = largest(scores, sizes)
-    kept = kept & visible
+        kept = largest(kept.expand(flat.shape), sizes, visible)
+    else:
+        kept = kept & visible
     others = _others(layer, cut)
     if others is not None:
         kept = kept | (others & visible)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from empirical.intervention.greedy import greedy_scores
 from empirical.intervention.sparse import entmax15_support, sparsemax_support
+from empirical.tap.attention import QUERY_BLOCK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +101,13 @@ def random(draw: int, seed: int = 0, document: int = 0) -> Rule:
     """
 
     def scores(rows: Rows) -> Tensor:
-        own = np.random.SeedSequence([seed, draw, document, rows.layer, rows.start])
+        start = rows.start // QUERY_BLOCK * QUERY_BLOCK  # the same whichever query comes first
+        own = np.random.SeedSequence([seed, draw, document, rows.layer, start])
         generator = torch.Generator().manual_seed(int(own.generate_state(1)[0]))
-        drawn = torch.rand(rows.weights.shape[1:], generator=generator)
-        return drawn.to(rows.weights.device)
+        heads, queries, positions = rows.weights.shape[1:]
+        before = rows.start - start
+        drawn = torch.rand((heads, before + queries, positions), generator=generator)
+        return drawn[:, before:].to(rows.weights.device)
 
     return scores
 

@@ -9,8 +9,8 @@ not know, is computed in blocks of `QUERY_BLOCK` queries. Imports torch and tran
 Arguments that the functions share:
     key: (document, kv_head, position, dimension); head h reads kv_head h // (heads // kv_heads).
     value: (document, kv_head, position, dimension); its dimension may differ from the key's.
-    mask: (document, 1, position, position) bool, True where the query (third) sees the position
-        (fourth); None: causal.
+    mask: (document, 1, query, position) bool, True where the query sees the position; None: causal.
+    Where there are fewer queries than positions, they are those of the last positions.
 """
 
 from __future__ import annotations
@@ -81,6 +81,9 @@ def layer_output(
     if scoring.softcap is not None:
         return _in_blocks(query, key, value, mask, scoring)
     width = value.shape[-1]
+    queries, positions = query.shape[2], key.shape[2]
+    if mask is None and queries < positions:  # the fused kernel would take them for the first
+        mask = _causal(positions - queries, positions, query.device)
     # The fused kernel wants keys and values of one dimension; zeros change neither the scores nor
     # the rest of the output.
     if width < key.shape[-1]:
@@ -150,32 +153,39 @@ def in_blocks(
     mask: Tensor | None,
     output: Callable[[Block], Tensor],
 ) -> Tensor:
-    """Return a layer's output, (document, position, head, dimension of the value), from that of
-    each block of queries, (document, kv_head, head·query, dimension).
+    """Return a layer's output, (document, query, head, dimension of the value), from that of each
+    block of queries, (document, kv_head, head·query, dimension).
+
+    A block ends where its last position is a multiple of `QUERY_BLOCK`, whatever the first query.
     """
-    documents, heads, positions, _ = query.shape
-    kv_heads = key.shape[1]
-    whole = query.new_empty(documents, positions, heads, value.shape[-1])
-    for start in range(0, positions, QUERY_BLOCK):
-        stop = min(start + QUERY_BLOCK, positions)
-        rows = query[:, :, start:stop].reshape(documents, kv_heads, -1, query.shape[-1])
-        added = _additive_mask(query, mask, start, stop)
+    documents, heads, queries, _ = query.shape
+    kv_heads, positions = key.shape[1:3]
+    first = positions - queries
+    whole = query.new_empty(documents, queries, heads, value.shape[-1])
+    for begin in range(first // QUERY_BLOCK * QUERY_BLOCK, positions, QUERY_BLOCK):
+        start, stop = max(begin, first), min(begin + QUERY_BLOCK, positions)
+        here = slice(start - first, stop - first)
+        rows = query[:, :, here].reshape(documents, kv_heads, -1, query.shape[-1])
+        seen = _causal(start, stop, query.device) if mask is None else mask[:, :, here, :stop]
+        added = _additive_mask(seen, query.dtype)
         block = output(Block(start, rows, key[:, :, :stop], value[:, :, :stop], added))
-        whole[:, start:stop] = block.reshape(documents, heads, stop - start, -1).transpose(1, 2)
+        whole[:, here] = block.reshape(documents, heads, stop - start, -1).transpose(1, 2)
     return whole
 
 
-def _additive_mask(query: Tensor, mask: Tensor | None, start: int, stop: int) -> Tensor:
-    """Return the mask of queries start..stop against positions 0..stop: (document or 1, 1, row,
-    position), 0 or the type's minimum.
+def _causal(start: int, stop: int, device: torch.device) -> Tensor:
+    """Return what queries start..stop see of positions 0..stop, (1, 1, query, position) bool."""
+    return torch.ones(1, 1, stop - start, stop, dtype=torch.bool, device=device).tril(start)
+
+
+def _additive_mask(seen: Tensor, kind: torch.dtype) -> Tensor:
+    """Return what is added to scores: 0 where a query sees a position, else the type's minimum.
 
     The minimum, not −∞, as in eager: a query that sees nothing then gets finite numbers and not
     NaN, which would spread.
     """
-    causal = torch.ones(1, 1, stop - start, stop, dtype=torch.bool, device=query.device).tril(start)
-    seen = causal if mask is None else mask[:, :, start:stop, :stop]
-    return torch.zeros(seen.shape, dtype=query.dtype, device=query.device).masked_fill_(
-        ~seen, torch.finfo(query.dtype).min
+    return torch.zeros(seen.shape, dtype=kind, device=seen.device).masked_fill_(
+        ~seen, torch.finfo(kind).min
     )
 
 

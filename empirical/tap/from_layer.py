@@ -37,14 +37,16 @@ def run_from(
     mask: Tensor | None,
     attend: Attend,
     start: Below | None = None,
+    position: int = 0,
 ) -> Tensor:
     """Return what `interface.run_decoder` does, from `start` on where that is given."""
     with ExitStack() as stack:
         if start is None:
-            return run_decoder(decoder, input_ids, mask, attend)
+            return run_decoder(decoder, input_ids, mask, attend, position=position)
+        output = _later(start.output, position)
         for module in layers_of(decoder)[: start.layer]:
-            stack.enter_context(_returning(module, start.output))
-        return run_decoder(decoder, input_ids, mask, attend, start.layer)
+            stack.enter_context(_returning(module, output))
+        return run_decoder(decoder, input_ids, mask, attend, start.layer, position)
 
 
 def below(
@@ -72,6 +74,13 @@ def below(
     finally:
         handle.remove()
     return Below(layer, found[0])
+
+
+def _later(output: Any, position: int) -> Any:
+    """Return a layer's output for the tokens from `position` on."""
+    if isinstance(output, Tensor):
+        return output[:, position:]
+    return output[0][:, position:], *output[1:]
 
 
 @contextmanager

@@ -80,12 +80,13 @@ def run_decoder(
     mask: Tensor | None,
     attend: Attend,
     first: int = 0,
+    position: int = 0,
 ) -> Tensor:
     """Run a decoder once, with `attend` as the attention of every layer, in order.
 
     The attention implementation is put back afterwards, also when `attend` raises. mask: of
     padding, as `checked_mask` returns it. first: the layer at which the forward begins
-    (`from_layer`).
+    (`from_layer`). position: that of the first of the tokens (`from_position`).
 
     Returns:
         The last hidden states, (document, position, hidden), in the model's type; those of padded
@@ -102,7 +103,7 @@ def run_decoder(
         with implementation(decoder, NAME):
             token = _session.set(session)
             try:
-                hidden = forward(decoder, input_ids, mask)
+                hidden = forward(decoder, input_ids, mask, position)
             finally:
                 _session.reset(token)
     if session.layers != layers:
@@ -115,9 +116,17 @@ def run_decoder(
 
 
 @torch.no_grad()
-def forward(decoder: PreTrainedModel, input_ids: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the decoder's last hidden states, without a cache."""
-    output = decoder(input_ids=input_ids.to(decoder.device), attention_mask=mask, use_cache=False)
+def forward(
+    decoder: PreTrainedModel, input_ids: Tensor, mask: Tensor | None, position: int = 0
+) -> Tensor:
+    """Return the decoder's last hidden states of tokens that stand from `position` on, without a
+    cache.
+    """
+    ids, more = input_ids.to(decoder.device), {}
+    if position:
+        count = ids.shape[1]
+        more["position_ids"] = torch.arange(position, position + count, device=ids.device)[None]
+    output = decoder(input_ids=ids, attention_mask=mask, use_cache=False, **more)
     return output.last_hidden_state
 
 

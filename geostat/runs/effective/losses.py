@@ -9,10 +9,11 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from empirical.intervention.cut import Cut, intervened
+from empirical.intervention.cut import Cut, intervened, intervened_after
 from empirical.intervention.loss import next_token_losses
 from empirical.intervention.rules import Rule
 from empirical.tap.from_layer import Below, below, resumes
+from empirical.tap.from_position import Whole, reads_on, whole
 from geostat.experiments.effective_size import Cell
 from geostat.runs.console import Console
 from geostat.runs.effective.asked import Scope
@@ -24,6 +25,17 @@ Cuts = Callable[[int], Cut | None]
 """The cut of each layer, None where it stays as it is."""
 KEPT: Final = 64
 """Documents of which what the lower layers return is kept from one intervention to the next."""
+KEPT_BYTES: Final = 2**31
+"""Of the passes that are kept of documents, so that first queries are not run again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """The model's own pass over a document."""
+
+    whole: Whole
+    losses: torch.Tensor
+    """Of each target, (1, target), in nats."""
 
 
 @dataclass(slots=True)
@@ -31,7 +43,8 @@ class Losses:
     """Mean next-token losses of a model's documents under interventions, each measured once.
 
     Layers below the first that is intervened on are run once for all interventions that begin at
-    that layer, so those are best asked for one after the other, from the bottom.
+    that layer, so those are best asked for one after the other, from the bottom. Of N tokens kept,
+    the first N queries are not run again: they see no more, so they are the model's own.
     """
 
     model: Any
@@ -41,6 +54,8 @@ class Losses:
     console: Console
     _resumes: bool | None = None
     _starts: dict[int, Below] = field(default_factory=dict)
+    _reads_on: bool | None = None
+    _plain: dict[int, Plain] = field(default_factory=dict)
 
     def at(self, cell: Cell, scope: Scope | None, orders: Sequence[Order] | None = None) -> None:
         """Measure the losses of an intervention, the mean over `orders`, unless they are known."""
@@ -69,17 +84,46 @@ class Losses:
             cut = None if order is None else _cut(cell, order(place))
             kept: list[torch.Tensor] = []
             first = 0 if scope is None else min(scope.heads)
-            losses.append(self._loss(place, _by_layer(cut, scope, kept), first))
+            losses.append(self._loss(place, _by_layer(cut, scope, kept), first, cell.n))
             sizes.append(float(torch.cat(kept).double().mean()) if kept else np.nan)
         return np.array(losses), np.array(sizes)
 
-    def _loss(self, place: int, cut_of: Cuts, first: int) -> float:
-        """Return the mean loss of one document, in nats."""
+    def _loss(self, place: int, cut_of: Cuts, first: int, same: int = 0) -> float:
+        """Return the mean loss of one document, in nats; its first `same` queries are the model's
+        own.
+        """
         ids = torch.as_tensor(self.token_ids[place][None], dtype=torch.long)
+        plain = self._passed(place, ids) if same else None
         start = self._start(place, ids, first)
-        hidden = intervened(self.model, ids, cut_of, start=start)
-        each = next_token_losses(self.model, hidden, ids, self.targets)
+        if plain is None:
+            hidden = intervened(self.model, ids, cut_of, start=start)
+            each = next_token_losses(self.model, hidden, ids, self.targets)
+        else:
+            each = plain.losses.clone()
+            count = min(each.shape[1], ids.shape[1] - 1 - same)
+            if count > 0:
+                hidden = intervened_after(self.model, ids, cut_of, plain.whole, same, start)
+                each[:, -count:] = next_token_losses(self.model, hidden, ids[:, same:], count)
         return float(each.cpu().double().mean())
+
+    def _passed(self, place: int, ids: torch.Tensor) -> Plain | None:
+        """Return the model's own pass over a document, None where the first queries are to be run:
+        there is no room to keep it, or this model does not read on from it.
+        """
+        if place in self._plain or self._reads_on is False:
+            return self._plain.get(place)
+        decoder = self.model.get_decoder()
+        found = whole(decoder, ids)
+        if self._reads_on is None:
+            self._reads_on = reads_on(decoder, ids, found)
+            if not self._reads_on:
+                return None
+        if sum(one.whole.size for one in self._plain.values()) + found.size > KEPT_BYTES:
+            self._reads_on = False
+            return None
+        losses = next_token_losses(self.model, found.hidden, ids, self.targets)
+        self._plain[place] = Plain(found, losses)
+        return self._plain[place]
 
     def _start(self, place: int, ids: torch.Tensor, first: int) -> Below | None:
         """Return what the layers below `first` return for a document; None: they are to be run."""

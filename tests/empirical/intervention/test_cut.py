@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from hypothesis import given
-from hypothesis import strategies as st
 from support.cut_loops import logits as by_loops
 from support.families import FAMILIES, OTHERS, builtin_model, tiny, tokens
 
 from empirical.errors import InputError
 from empirical.intervention import cut as cut_module
-from empirical.intervention.cut import MODES, Cut, Mode, cut_output, intervened, largest
+from empirical.intervention.cut import MODES, Cut, Mode, cut_output, intervened
+from empirical.intervention.largest import largest
 from empirical.intervention.loss import logits_of
 from empirical.intervention.rules import RANKINGS, SETS, Rows, attention, random, recent
 from empirical.sources.builtin_texts import topics
@@ -229,27 +228,10 @@ def test_no_weights_of_all_queries_ever_exist(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(
         cut_module,
         "largest",
-        lambda scores, n: (shapes.append(scores.numel()), largest(scores, n))[1],
+        lambda scores, *given: (shapes.append(scores.numel()), largest(scores, *given))[1],
     )
     logits(model("llama"), tokens(1, 500), rule=attention, mode="deletion", n=4)
     assert max(shapes) <= 4 * QUERY_BLOCK * 500
-
-
-@given(
-    scores=st.lists(st.sampled_from([0.0, 0.5, 1.0, -torch.inf]), min_size=1, max_size=12),
-    n=st.integers(1, 14),
-)
-def test_the_largest_are_those_of_a_sort_ties_lower_index_first(
-    scores: list[float], n: int
-) -> None:
-    order = sorted(range(len(scores)), key=lambda j: (-scores[j], j))[:n]
-    found = largest(torch.tensor([scores, scores]), torch.tensor(n))
-    assert found.tolist() == [[j in order for j in range(len(scores))]] * 2
-    several = largest(torch.tensor([scores, scores]), torch.tensor([n, 1]))
-    assert several.tolist() == [
-        [j in order for j in range(len(scores))],
-        [j == min(range(len(scores)), key=lambda j: (-scores[j], j)) for j in range(len(scores))],
-    ]
 
 
 @pytest.mark.parametrize(

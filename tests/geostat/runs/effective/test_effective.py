@@ -313,7 +313,7 @@ def test_layers_and_heads_by_themselves(words: list[Any], tmp_path: Path) -> Non
     for scope, layer, heads in (("L1H2", 1, [2]), ("L3H0", 3, [0]), ("layer 2", 2, None)):
         cut = Cut(rule=RANKINGS["attention"], mode="deletion", n=2, heads=heads)
         found = data["loss"].sel(scope=scope, rule="attention", mode="deletion", n=2)
-        assert found.values.tolist() == losses(model, ids, cut, layers=(layer,)).tolist()
+        np.testing.assert_allclose(found, losses(model, ids, cut, layers=(layer,)), rtol=1e-6)
 
 
 @pytest.mark.parametrize(("kept", "runs"), [(64, 2), (1, 1 + 6)])
@@ -325,7 +325,7 @@ def test_layers_below_a_cut_are_run_once(
     monkeypatch.setattr("geostat.runs.effective.losses.KEPT", kept)
     known = Evaluations(tmp_path / "losses", {})
     losses = module.Losses(model, tokens(2, 50).numpy(), None, known, QUIET)
-    losses._resumes = True
+    losses._resumes, losses._reads_on = True, False
     for at, layer in enumerate(model.get_decoder().layers):
         layer.self_attn.register_forward_hook(lambda *given, at=at: calls.append(at))
     for head in (0, 1):
@@ -333,6 +333,29 @@ def test_layers_below_a_cut_are_run_once(
             scope = Scope(f"L3H{head}", {3: [head]})
             losses.at(Cell(scope.name, "attention", "deletion", n), scope, [lambda at: recent])
     assert [calls.count(layer) for layer in range(4)] == [runs, runs, runs, 2 * 6]
+
+
+@pytest.mark.parametrize("targets", [None, 5])
+@pytest.mark.parametrize("room", [2**31, 0])
+def test_queries_that_see_no_more_than_n_tokens_are_not_run_again(
+    room: int, targets: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    model, ids = tiny("llama").double(), tokens(2, 50).numpy()
+    monkeypatch.setattr("geostat.runs.effective.losses.KEPT_BYTES", room)
+    own = module.Losses(model, ids, targets, Evaluations(tmp_path / "losses", {}), QUIET)
+    scope, asked = Scope("all", {layer: None for layer in range(4)}), []
+    own.at(Cell("all", "recent", "deletion", 1), scope, [lambda at: recent])
+    model.get_decoder().layers[0].mlp.register_forward_hook(
+        lambda module, given, output: asked.append(output.shape[1])
+    )
+    for n in (1, 7, 30, 44, 46, 49, 50):
+        cell = Cell("all", "recent", "renormalisation", n)
+        own.at(cell, scope, [lambda at: recent])
+        cut = Cut(rule=recent, mode="renormalisation", n=n)
+        read, expected = asked.copy(), losses(model, ids, cut, targets)
+        asked.clear()
+        np.testing.assert_allclose(own.known.losses[cell], expected, rtol=1e-6)
+        assert read == ([50] * 2 if room == 0 else [50 - n] * 2 if n < 49 else [])
 
 
 def test_the_heads_of_a_regime(with_regimes: Path, tmp_path: Path) -> None:
