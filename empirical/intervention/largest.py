@@ -7,18 +7,11 @@ sixteen of them. Elsewhere by torch's `topk`. Both keep the same.
 
 from __future__ import annotations
 
-from functools import partial
-from itertools import pairwise
-from typing import Final
-
 import numpy as np
 import torch
 from torch import Tensor
 
-from empirical.measure.compiled import compiled, spread
-
-PARTS: Final = 4
-"""Tasks that the rows of one call are divided into."""
+from empirical.measure.compiled import compiled, spread_rows
 
 
 def largest(scores: Tensor, n: Tensor, visible: Tensor | None = None) -> Tensor:
@@ -39,8 +32,7 @@ def largest(scores: Tensor, n: Tensor, visible: Tensor | None = None) -> Tensor:
     )
     sizes = n.expand(scores.shape[:-1]).reshape(-1).numpy()
     kept = np.empty(rows.shape, dtype=np.bool_)
-    edges = np.linspace(0, len(rows), PARTS + 1).astype(np.int64)
-    spread(partial(_keep, rows, seen, sizes, kept, *part) for part in pairwise(edges))
+    spread_rows(_keep, len(rows), rows, seen, sizes, kept)
     return torch.from_numpy(kept).view(scores.shape)
 
 

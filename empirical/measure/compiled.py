@@ -15,7 +15,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
-from functools import cache
+from functools import cache, partial
+from itertools import pairwise
 from typing import Any
 
 import numba
@@ -69,3 +70,11 @@ def spread(tasks: Iterable[Task], *, threads: int | None = None) -> None:
         wait(beside)
     for future in beside:
         future.result()
+
+
+def spread_rows(kernel: Callable[..., object], count: int, *given: object, parts: int = 4) -> None:
+    """Call a kernel of `count` rows for a few ranges of them side by side; it takes what is given,
+    and then the first row and the one after the last.
+    """
+    edges = [count * part // parts for part in range(parts + 1)]
+    spread(partial(kernel, *given, *ends) for ends in pairwise(edges))

@@ -54,7 +54,7 @@ class _Lines:
         self._now_and_then(rate(progress), final=progress.documents == progress.total)
 
     def fraction(self, stage: str, fraction: float) -> None:
-        self._now_and_then(f"{stage} {fraction:.0%}")
+        self._now_and_then(f"{stage} {fraction:.0%}", final=fraction >= 1)
 
     def _now_and_then(self, text: str, *, final: bool = False) -> None:
         if final or time.monotonic() - self.last > SECONDS_BETWEEN_LINES:

@@ -5,6 +5,7 @@ rule and mode. Imports numpy and xarray.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -164,10 +165,9 @@ def _curves(
             found = star(plain, known, tau, tokens).arrays()
             for part, values in stars.items():
                 values[(*place, at)] = found[part]
-    by_document = np.moveaxis(loss / plain - 1, -1, 0)
     numbers: dict[str, Value] = {
         "loss": loss,
-        "loss_rise": document_mean(by_document),
+        "loss_rise": _mean_rise(loss / plain),
         "n_star": Estimate(**stars, scale="log"),
         "steps_up": up,
         "largest_step_up": largest,
@@ -179,6 +179,14 @@ def _curves(
             "n": xr.Variable("n", sizes, {"long_name": "tokens that a query keeps"}),
         },
     )
+
+
+def _mean_rise(ratio: FloatArray) -> Estimate:
+    """Return the mean rise over documents from ratios of losses, (..., document); limits are cut at
+    −1, for no loss lies below 0.
+    """
+    rise = document_mean(np.moveaxis(ratio - 1, -1, 0))
+    return replace(rise, lower=np.maximum(rise.lower, -1.0), upper=np.maximum(rise.upper, -1.0))
 
 
 def _sets(
@@ -195,7 +203,7 @@ def _sets(
     for cell, row in losses.items():
         place = scopes.index(cell.scope), rules.index(cell.rule), modes.index(cell.mode)
         loss[place], held[place] = row, sizes[cell]
-    rise = document_mean(np.moveaxis(loss / plain - 1, -1, 0))
+    rise = _mean_rise(loss / plain)
     return xr.Dataset(
         variables(SETS, {"set_loss": loss, "set_loss_rise": rise, "set_size": held}),
         coords={

@@ -116,7 +116,8 @@ def _search(losses: Losses, scope: Scope, asked: Asked, settings: Settings) -> N
                 if cell[:3] == (scope.name, rule, mode)
             }
             size = next_size(plain, curve, asked.taus, settings.length)
-            losses.console.fraction(told, _done(curve, settings.length, len(asked.taus)))
+            done = _done(curve, settings.length, len(asked.taus))
+            losses.console.fraction(told, 1.0 if size is None else done)
             if size is None:
                 break
             losses.at(Cell(scope.name, rule, mode, size), scope, orders)
@@ -127,7 +128,7 @@ def _done(curve: dict[int, FloatArray], tokens: int, taus: int) -> float:
     each τ.
     """
     powers = (tokens - 1).bit_length()
-    return min(1.0, len(curve) / (powers * (1 + taus / 2)))
+    return min(0.99, len(curve) / (powers * (1 + taus / 2)))
 
 
 def _same(rule: Rule) -> Order:

@@ -62,6 +62,7 @@ def test_without_a_terminal_there_is_a_line_a_stage_and_one_now_and_then(
     for seconds in (15, 30):
         now[0] = 100.0 + seconds
         console.fraction("fit weights", 0.25)
+    console.fraction("fit weights", 1.0)  # told however soon it comes
     out, err = capsys.readouterr()
     assert out == ""
     tail = " · 500 tokens/s · 2 s left"
@@ -71,6 +72,7 @@ def test_without_a_terminal_there_is_a_line_a_stage_and_one_now_and_then(
         f"geostat: 4/4 documents{tail}",
         "geostat: fit weights",
         "geostat: fit weights 25%",
+        "geostat: fit weights 100%",
     ]
 
 

@@ -10,6 +10,7 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.special import stdtrit
 
 from geostat.experiments.effective_dataset import SETS, VARIABLES, cells_of, effective_dataset
 from geostat.experiments.effective_size import Cell, bracket, next_size, star
@@ -162,9 +163,18 @@ def test_a_dataset_tells_every_loss_and_what_follows() -> None:
     assert other["loss"].sel(n=4).values.tolist() == (PLAIN * 1.5).tolist()
     assert bool(other["loss"].sel(n=2).isnull().all())
     assert bool(other["steps_up"].isnull())
+    held = Cell("all", "sparsemax", "deletion", 0)
     own = data.sel(scope="all", set_rule="sparsemax", mode="deletion")
     assert own["set_loss_rise"].item() == pytest.approx(0.2)
+    assert own["set_loss_rise_lower"].item() == pytest.approx(
+        0.2 - stdtrit(2, 0.975) * 0.1 / 3**0.5
+    )
     assert own["set_size"].values.tolist() == [2.0, 3.0, 4.0]
+    few = effective_dataset(
+        PLAIN[:2], {held: PLAIN[:2] * [0.9, 2.5]}, {held: np.ones(2)}, taus=[], tokens=9, told={}
+    )
+    assert few["set_loss_rise_lower"].item() == -1.0  # 0.7 ± 0.8, with one degree of freedom
+    assert few["set_loss_rise_upper"].item() > 10
     for record in (*VARIABLES, *SETS):
         for part in record.parts().values():
             assert data[part.name].dims == part.dims, part.name
