@@ -2,7 +2,7 @@
 
 On a CPU, in float32, by halving the interval of bit patterns that holds the N-th largest: floats
 lie in the order of their patterns, and to count how many reach one takes a few instructions for
-sixteen of them. Elsewhere by torch's `topk`. Both keep the same.
+sixteen of them. Elsewhere by torch's `topk`. Both keep the same of scores that are numbers.
 """
 
 from __future__ import annotations

@@ -37,8 +37,10 @@ class Whole:
 
     @property
     def size(self) -> int:
-        """Bytes that it holds, but for masks, which layers share."""
-        return self.hidden.nbytes + sum(one.key.nbytes + one.value.nbytes for one in self.layers)
+        """Bytes that it holds; a mask that layers share counts once."""
+        tensors = [self.hidden, *(one for layer in self.layers for one in layer if one is not None)]
+        storages = (one.untyped_storage() for one in tensors)
+        return sum({one.data_ptr(): one.nbytes() for one in storages}.values())
 
 
 def whole(decoder: PreTrainedModel, input_ids: Tensor) -> Whole:
@@ -46,11 +48,18 @@ def whole(decoder: PreTrainedModel, input_ids: Tensor) -> Whole:
     layers: list[Layer] = []
 
     def attend(layer: Attention) -> Tensor:
-        layers.append(Layer(layer.key, layer.value, layer.mask))
+        layers.append(Layer(_own(layer.key), _own(layer.value), layer.mask))
         return layer.output()
 
     hidden = run_from(decoder, input_ids, None, attend)
     return Whole(tuple(layers), hidden)
+
+
+def _own(tensor: Tensor) -> Tensor:
+    """Return a tensor that keeps nothing else in memory, as one does that is part of a product of
+    queries, keys and values at once.
+    """
+    return tensor.clone() if tensor.untyped_storage().nbytes() > tensor.nbytes else tensor
 
 
 def run_after(

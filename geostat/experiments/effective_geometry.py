@@ -96,8 +96,9 @@ def _power(n: int) -> bool:
 
 def _curve(values: xr.DataArray, places: list[int]) -> FloatArray:
     """Return each document's mean over heads, (document, n)."""
-    taken = values.isel(n=places).transpose("document", "n", ...).values.astype(np.float64)
-    return np.nanmean(taken.reshape(*taken.shape[:2], -1), axis=-1)
+    taken = values.isel(n=places).astype(np.float64)
+    others = [name for name in taken.dims if name not in ("document", "n")]
+    return taken.mean(others).transpose("document", "n").values
 
 
 def spearman(first: FloatArray, second: FloatArray) -> FloatArray:

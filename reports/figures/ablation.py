@@ -131,6 +131,8 @@ def _budgets(axes: Axes, data: xr.Dataset) -> None:
 def figure_effective_layers(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     """Draw N* of single layers, the others as they are, on an axis for each mode."""
     data = run.needed("effective_layers")
+    first, last = (int(data["layer"][end]) for end in (0, -1))
+    data = data.reindex(layer=range(first, last + 1))  # no line over layers that were not cut
     layers = data["layer"].values
     for axis, mode in zip(axes, MODES, strict=True):
         axis.set_title(mode.capitalize())
@@ -138,7 +140,9 @@ def figure_effective_layers(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
         axis.set_yscale("log", base=2)
         axis.yaxis.set_major_formatter("{x:.0f}")
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-        if mode not in data["mode"].values:
+        known = mode in data["mode"].values and data["n_star"].sel(mode=mode).notnull()
+        if not np.any(known):
+            axis.set_yscale("linear")
             style.nothing(axis, "not measured")
             continue
         taus = data["tau"].values

@@ -166,6 +166,21 @@ def test_what_is_drawn_are_the_dataset_s_numbers() -> None:
     np.testing.assert_array_equal(drawn.get_ydata(), star)
 
 
+def test_layers_that_were_not_cut_have_no_line_and_a_mode_without_any_says_so() -> None:
+    data = of_layers()
+    few = data.isel(scope=[2, 3, 9])
+    few = few.where(few["mode"] == "deletion").assign_attrs(data.attrs)
+    assert "renormalisation" in few["mode"]
+    run = Run.of(with_group(effective=few))
+    axes = Figure().subplots(1, 2)
+    figure_effective_layers(axes, run)
+    drawn = axes[0].containers[0].lines[0]
+    np.testing.assert_allclose(drawn.get_xdata(), np.arange(2, 10), atol=0.11)
+    assert np.isfinite(drawn.get_ydata()).tolist() == [True, True, *[False] * 5, True]
+    assert [text.get_text() for text in axes[1].texts] == ["not measured"]
+    assert not axes[1].lines
+
+
 def test_the_answer_is_of_the_interval() -> None:
     data = RUN.ablation
     adds = data.sel(mode="deletion", outcome="rise at N = 8", told_by="geometry adds")

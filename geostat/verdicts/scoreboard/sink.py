@@ -20,13 +20,17 @@ RISE: Final = 0.1
 """Of ρ₀ alone, by which a bound is asked to move."""
 MOVES: Final = 0.001
 """Of a bound, from which on it moves."""
+UNKNOWN: Final = (
+    "no head sees the sink, it does not vary, or the documents’ noise is too large to be taken out"
+)
+"""Why no correlation free of noise is known."""
 
 
 def sink_correlates(tree: xr.DataTree) -> Finding:
     """Answer whether Recall correlates with ρ₀, free of the documents' noise."""
     at = tree["sink"].to_dataset().sel(measure="pearson")
     if not at["unattenuated"].notnull().any():
-        return Finding("not testable here", "no head sees the sink, or it does not vary")
+        return Finding("not testable here", UNKNOWN)
     three = at.sel(n=SIZE, method="nearest")
     value, low, high = (float(three[f"unattenuated{end}"]) for end in ("", "_lower", "_upper"))
     peak = int(at["n"][int(at["unattenuated"].fillna(-np.inf).argmax("n"))])
@@ -46,9 +50,7 @@ def sink_precision(tree: xr.DataTree) -> Finding:
     """Answer whether Precision correlates with ρ₀, free of the documents' noise."""
     at = tree["sink"].to_dataset()
     if "precision_unattenuated" not in at or not at["precision_unattenuated"].notnull().any():
-        return Finding(
-            "not testable here", "no head sees the sink, it does not vary, or the run is older"
-        )
+        return Finding("not testable here", f"{UNKNOWN}, or the run is older")
     at = at.sel(n=SIZE, method="nearest")
     value, low, high = (
         float(at[f"precision_unattenuated{end}"]) for end in ("", "_lower", "_upper")

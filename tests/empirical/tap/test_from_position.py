@@ -65,8 +65,14 @@ def test_queries_before_the_position_are_not_asked() -> None:
 
     run_after(decoder, ids, attend, past, 30)
     assert shapes == [(10, 40, 40)] * 4
+
+
+@pytest.mark.parametrize(("family", "masks"), [("llama", 0), ("gpt2", 0), ("phi3", 1)])
+def test_a_pass_that_is_kept_holds_keys_values_and_each_mask_once(family: str, masks: int) -> None:
+    decoder, ids = tiny(family).get_decoder(), tokens(1, 40)
+    past = whole(decoder, ids)
     kept = [past.hidden, *(one for layer in past.layers for one in (layer.key, layer.value))]
-    assert past.size == sum(4 * one.numel() for one in kept)
+    assert past.size == sum(4 * one.numel() for one in kept) + masks * 40 * 40
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, *OTHERS])

@@ -78,6 +78,18 @@ def test_sizes_that_were_not_measured_are_left_out_and_few_tell_nothing() -> Non
     assert bool(found["rank_correlation"].sel(range="from 8").isnull().all())
 
 
+def test_a_size_that_no_head_has_leaves_that_statistic_unknown_alone() -> None:
+    data = measured()
+    data["precision"][..., -1] = np.nan
+    found, before = (over_sizes(one, PLAIN, losses()) for one in (data, measured()))
+    assert found is not None
+    assert before is not None
+    known = found["rank_correlation"].notnull()
+    assert not bool(known.sel(statistic="precision", range="all").any())
+    others = dict(statistic=["recall", "f_inner"])
+    xr.testing.assert_equal(found.sel(others), before.sel(others))
+
+
 def test_only_cuts_of_all_layers_by_weight_are_looked_at() -> None:
     assert over_sizes(measured(), PLAIN, losses(scope="layer 3")) is None
     other = {cell._replace(rule="recent"): loss for cell, loss in losses().items()}
