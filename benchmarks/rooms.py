@@ -23,7 +23,7 @@ from pathlib import Path
 
 import grimp
 
-ROOMS = {"geostat": 50, "theory": 40, "reports": 30, "empirical": 17}
+ROOMS = {"geostat": 50, "theory": 40, "reports": 30, "empirical": 16}
 """The most arrows that each may have."""
 LONGEST_FILE, LONGEST_FUNCTION = 300, 60
 """Lines of a file and of a function, but of compiled kernels."""

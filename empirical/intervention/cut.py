@@ -16,14 +16,13 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from empirical.errors import InputError
 from empirical.intervention.largest import largest
 from empirical.intervention.rules import Rows, Rule
 from empirical.tap.attention import Block, in_blocks
 from empirical.tap.from_layer import Below, run_from
 from empirical.tap.from_position import Whole, run_after
 from empirical.tap.interface import Attend, Attention
-from empirical.tap.refusals import checked_mask
+from empirical.tap.refusals import checked_mask, checked_sizes, refuse_cut
 
 Mode = Literal["deletion", "renormalisation"]
 MODES: Final[tuple[Mode, ...]] = ("deletion", "renormalisation")
@@ -127,8 +126,7 @@ def _cut_weights(block: Block, layer: Attention, cut: Cut, sizes: Tensor | None)
     )
     kept = cut.rule(rows)
     if kept.dtype != torch.bool:
-        if sizes is None:
-            raise InputError("n None: expected a number of tokens for a ranking rule. Give one.")
+        sizes = checked_sizes(cut.n, sizes, flat.shape[1]) if sizes is None else sizes
         kept = largest(kept.expand(flat.shape), sizes, visible)
     else:
         kept = kept & visible
@@ -158,21 +156,11 @@ def _reweighed(flat: Tensor, kept: Tensor, block: Block, layer: Attention, mode:
 def _sizes(layer: Attention, cut: Cut) -> Tensor | None:
     """Return N, one number or (head, 1), after what can be refused."""
     heads = layer.query.shape[1]
-    if cut.mode not in MODES:
-        raise InputError(f"mode {cut.mode}: expected {' or '.join(MODES)}. Use one of those.")
-    if cut.heads is not None and not all(0 <= head < heads for head in cut.heads):
-        raise InputError(
-            f"heads {sorted(cut.heads)}: layer {layer.index} has heads 0 to {heads - 1}."
-            " Name those."
-        )
+    refuse_cut(layer.index, heads, cut.mode, MODES, cut.heads)
     if cut.n is None:
         return None
     sizes = torch.as_tensor(cut.n, device=layer.query.device)
-    if sizes.is_floating_point() or sizes.shape not in {(), (heads,)} or int(sizes.min()) < 1:
-        raise InputError(
-            f"n {cut.n}: expected whole numbers of at least 1, one or one for each of {heads}"
-            " heads. Give others."
-        )
+    sizes = checked_sizes(cut.n, sizes, heads)
     return sizes if sizes.ndim == 0 else sizes[:, None]
 
 

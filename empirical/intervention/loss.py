@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
-from empirical.errors import InputError
+from empirical.tap.refusals import refuse_headless, refuse_targets
 
 LOGITS: Final = 2**24
 """Logits that exist at once, 64 MB in float32."""
@@ -36,11 +36,7 @@ def next_token_losses(
     refuse_headless(model)
     documents, positions = input_ids.shape
     count = positions - 1 if targets is None else targets
-    if not 1 <= count < positions:
-        raise InputError(
-            f"targets {count}: a window of {positions} tokens has 1 to {positions - 1} to predict."
-            " Ask for fewer, or use longer windows."
-        )
+    refuse_targets(count, positions)
     first = positions - 1 - count
     rows = max(1, LOGITS // (documents * model.get_output_embeddings().weight.shape[0]))
     found = []
@@ -51,16 +47,6 @@ def next_token_losses(
         each = cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="none")
         found.append(each.view_as(wanted))
     return torch.cat(found, dim=1)
-
-
-def refuse_headless(model: PreTrainedModel) -> None:
-    """Refuse by an InputError a model that predicts no tokens."""
-    head = getattr(model, "get_output_embeddings", lambda: None)()
-    if head is None:
-        raise InputError(
-            f"{type(model).__name__}: has no head that predicts tokens, expected a causal language"
-            " model. Load it as one (AutoModelForCausalLM)."
-        )
 
 
 @torch.no_grad()

@@ -1,11 +1,12 @@
-"""What the tap refuses: decoders, windows, layers and masks where weights could not be told.
+"""What the tap refuses: decoders, windows, layers and masks where weights could not be told; and
+what interventions on it do: cuts, and targets of a loss, that there are not.
 
 Each refusal is an InputError. Imports torch and transformers only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -169,4 +170,49 @@ def refuse_mask(
         raise InputError(
             f"{seen}: its mask is {mask.dtype} of shape {tuple(mask.shape)}, expected torch.bool of"
             f" shape (document, 1, {positions}, {positions}). Use another model."
+        )
+
+
+def refuse_cut(
+    layer: int, count: int, mode: str, modes: Sequence[str], heads: Sequence[int] | None
+) -> None:
+    """Refuse a cut of a layer of `count` heads in an unknown mode or of heads that it has not."""
+    if mode not in modes:
+        raise InputError(f"mode {mode}: expected {' or '.join(modes)}. Use one of those.")
+    if heads is not None and not all(0 <= head < count for head in heads):
+        raise InputError(
+            f"heads {sorted(heads)}: layer {layer} has heads 0 to {count - 1}. Name those."
+        )
+
+
+def checked_sizes(given: object, sizes: Tensor | None, heads: int) -> Tensor:
+    """Return how many tokens are kept, one number or (head,), after what can be refused: none told,
+    not one of each of the heads, or under 1.
+    """
+    if sizes is None:
+        raise InputError("n None: expected a number of tokens for a ranking rule. Give one.")
+    if sizes.is_floating_point() or sizes.shape not in {(), (heads,)} or int(sizes.min()) < 1:
+        raise InputError(
+            f"n {given}: expected whole numbers of at least 1, one or one for each of {heads}"
+            " heads. Give others."
+        )
+    return sizes
+
+
+def refuse_targets(count: int, positions: int) -> None:
+    """Refuse more tokens to predict than a window has, or none."""
+    if not 1 <= count < positions:
+        raise InputError(
+            f"targets {count}: a window of {positions} tokens has 1 to {positions - 1} to predict."
+            " Ask for fewer, or use longer windows."
+        )
+
+
+def refuse_headless(model: PreTrainedModel) -> None:
+    """Refuse by an InputError a model that predicts no tokens."""
+    head = getattr(model, "get_output_embeddings", lambda: None)()
+    if head is None:
+        raise InputError(
+            f"{type(model).__name__}: has no head that predicts tokens, expected a causal language"
+            " model. Load it as one (AutoModelForCausalLM)."
         )

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import xarray as xr
 
-from empirical.intervention.loss import refuse_headless
 from empirical.sources.given import HeldModel
 from empirical.sources.texts import Corpus
 from empirical.store.manifest import beside
 from empirical.store.store import Store
+from empirical.tap.refusals import refuse_headless
 from geostat.errors import InputError
 from geostat.experiments.effective_size import PLAIN, Cell
 from geostat.runs import pipeline
