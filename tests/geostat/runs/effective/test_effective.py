@@ -18,13 +18,11 @@ from support.spine import LENGTH, Said, geostat, refused
 import geostat as gs
 from empirical.intervention.cut import MODES, Cut, Mode, intervened
 from empirical.intervention.loss import next_token_losses
-from empirical.intervention.rules import RANKINGS, SETS, random, recent
+from empirical.intervention.rules import RANKINGS, SETS, random
 from empirical.store.store import Store
-from geostat.experiments.effective_size import Cell
 from geostat.experiments.head_regime_rules import REGIMES
-from geostat.runs.console import QUIET
 from geostat.runs.effective import effective as module
-from geostat.runs.effective.asked import DRAWS, Scope
+from geostat.runs.effective.asked import DRAWS
 from geostat.runs.effective.evaluations import Evaluations
 
 
@@ -314,48 +312,6 @@ def test_layers_and_heads_by_themselves(words: list[Any], tmp_path: Path) -> Non
         cut = Cut(rule=RANKINGS["attention"], mode="deletion", n=2, heads=heads)
         found = data["loss"].sel(scope=scope, rule="attention", mode="deletion", n=2)
         np.testing.assert_allclose(found, losses(model, ids, cut, layers=(layer,)), rtol=1e-6)
-
-
-@pytest.mark.parametrize(("kept", "runs"), [(64, 2), (1, 1 + 6)])
-def test_layers_below_a_cut_are_run_once(
-    kept: int, runs: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """For each of two documents; or, of a document that is not kept, for each of six cuts."""
-    model, calls = tiny("llama"), []
-    monkeypatch.setattr("geostat.runs.effective.losses.KEPT", kept)
-    known = Evaluations(tmp_path / "losses", {})
-    losses = module.Losses(model, tokens(2, 50).numpy(), None, known, QUIET)
-    losses._resumes, losses._reads_on = True, False
-    for at, layer in enumerate(model.get_decoder().layers):
-        layer.self_attn.register_forward_hook(lambda *given, at=at: calls.append(at))
-    for head in (0, 1):
-        for n in (1, 2, 4):
-            scope = Scope(f"L3H{head}", {3: [head]})
-            losses.at(Cell(scope.name, "attention", "deletion", n), scope, [lambda at: recent])
-    assert [calls.count(layer) for layer in range(4)] == [runs, runs, runs, 2 * 6]
-
-
-@pytest.mark.parametrize("targets", [None, 5])
-@pytest.mark.parametrize("room", [2**31, 0])
-def test_queries_that_see_no_more_than_n_tokens_are_not_run_again(
-    room: int, targets: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    model, ids = tiny("llama").double(), tokens(2, 50).numpy()
-    monkeypatch.setattr("geostat.runs.effective.losses.KEPT_BYTES", room)
-    own = module.Losses(model, ids, targets, Evaluations(tmp_path / "losses", {}), QUIET)
-    scope, asked = Scope("all", {layer: None for layer in range(4)}), []
-    own.at(Cell("all", "recent", "deletion", 1), scope, [lambda at: recent])
-    model.get_decoder().layers[0].mlp.register_forward_hook(
-        lambda module, given, output: asked.append(output.shape[1])
-    )
-    for n in (1, 7, 30, 44, 46, 49, 50):
-        cell = Cell("all", "recent", "renormalisation", n)
-        own.at(cell, scope, [lambda at: recent])
-        cut = Cut(rule=recent, mode="renormalisation", n=n)
-        read, expected = asked.copy(), losses(model, ids, cut, targets)
-        asked.clear()
-        np.testing.assert_allclose(own.known.losses[cell], expected, rtol=1e-6)
-        assert read == ([50] * 2 if room == 0 else [50 - n] * 2 if n < 49 else [])
 
 
 def test_the_heads_of_a_regime(with_regimes: Path, tmp_path: Path) -> None:

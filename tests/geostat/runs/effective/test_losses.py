@@ -1,0 +1,73 @@
+"""Losses of documents under cuts: what is not run twice, and that it moves no loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from support.families import tiny, tokens
+
+from empirical.intervention.cut import Cut, intervened
+from empirical.intervention.loss import next_token_losses
+from empirical.intervention.rules import recent
+from geostat.experiments.effective_size import Cell
+from geostat.runs.console import QUIET
+from geostat.runs.effective.asked import Scope
+from geostat.runs.effective.evaluations import Evaluations
+from geostat.runs.effective.losses import Losses
+
+
+def measured(
+    model: transformers.PreTrainedModel, ids: np.ndarray, cut: Cut, targets: int | None
+) -> np.ndarray:
+    """The mean loss of each document, from the intervention itself."""
+    out = []
+    for row in torch.as_tensor(ids, dtype=torch.long):
+        hidden = intervened(model, row[None], lambda layer: cut)
+        out.append(float(next_token_losses(model, hidden, row[None], targets).double().mean()))
+    return np.array(out)
+
+
+@pytest.mark.parametrize(("kept", "runs"), [(64, 2), (1, 1 + 6)])
+def test_layers_below_a_cut_are_run_once(
+    kept: int, runs: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """For each of two documents; or, of a document that is not kept, for each of six cuts."""
+    model, calls = tiny("llama"), []
+    monkeypatch.setattr("geostat.runs.effective.losses.KEPT", kept)
+    known = Evaluations(tmp_path / "losses", {})
+    losses = Losses(model, tokens(2, 50).numpy(), None, known, QUIET)
+    losses._resumes, losses._reads_on = True, False
+    for at, layer in enumerate(model.get_decoder().layers):
+        layer.self_attn.register_forward_hook(lambda *given, at=at: calls.append(at))
+    for head in (0, 1):
+        for n in (1, 2, 4):
+            scope = Scope(f"L3H{head}", {3: [head]})
+            losses.at(Cell(scope.name, "attention", "deletion", n), scope, [lambda at: recent])
+    assert [calls.count(layer) for layer in range(4)] == [runs, runs, runs, 2 * 6]
+
+
+@pytest.mark.parametrize("targets", [None, 5])
+@pytest.mark.parametrize("room", [2**31, 0])
+def test_queries_that_see_no_more_than_n_tokens_are_not_run_again(
+    room: int, targets: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    model, ids = tiny("llama").double(), tokens(2, 50).numpy()
+    monkeypatch.setattr("geostat.runs.effective.losses.KEPT_BYTES", room)
+    own = Losses(model, ids, targets, Evaluations(tmp_path / "losses", {}), QUIET)
+    scope, asked = Scope("all", {layer: None for layer in range(4)}), []
+    own.at(Cell("all", "recent", "deletion", 1), scope, [lambda at: recent])
+    model.get_decoder().layers[0].mlp.register_forward_hook(
+        lambda module, given, output: asked.append(output.shape[1])
+    )
+    for n in (1, 7, 30, 44, 46, 49, 50):
+        cell = Cell("all", "recent", "renormalisation", n)
+        own.at(cell, scope, [lambda at: recent])
+        cut = Cut(rule=recent, mode="renormalisation", n=n)
+        read, expected = asked.copy(), measured(model, ids, cut, targets)
+        asked.clear()
+        np.testing.assert_allclose(own.known.losses[cell], expected, rtol=1e-6)
+        assert read == ([50] * 2 if room == 0 else [50 - n] * 2 if n < 49 else [])
