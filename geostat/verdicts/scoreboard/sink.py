@@ -21,7 +21,8 @@ RISE: Final = 0.1
 MOVES: Final = 0.001
 """Of a bound, from which on it moves."""
 UNKNOWN: Final = (
-    "no head sees the sink, it does not vary, or the documents’ noise is too large to be taken out"
+    "no head sees the sink, it does not vary, or the documents are too few, or too noisy, for their"
+    " noise to be taken out"
 )
 """Why no correlation free of noise is known."""
 

@@ -193,6 +193,7 @@ def test_the_sink_correlates_where_the_interval_and_the_peak_say_so(level, half,
     data["correlation"] = data["unattenuated"]
     assert sink.sink_correlates(tree(sink=data)).answer == answer
     assert sink.sink_correlates(tree(sink=data * np.nan)).answer == "not testable here"
+    assert "too few, or too noisy" in sink.sink_correlates(tree(sink=data * np.nan)).here
 
 
 @pytest.mark.parametrize(
