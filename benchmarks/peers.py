@@ -4,7 +4,8 @@
     .venv/bin/python -m benchmarks.peers --growth
 
 The model has the built-in model's shape and random weights. Everyone is asked for Precision and
-Recall at the default N of every head at the last query; geostat gives all of /capture besides.
+Recall of every head at the last query, at the default N and at every N; geostat gives all of
+/capture besides.
 TransformerLens and nnsight cache what that needs alone, α's last row and v of each layer, and hand
 it to the same vectorised metric (torch, all heads and N of a layer at once; `ways`). An environment
 of their own holds them, with geostat's dependencies:
@@ -121,8 +122,10 @@ def contenders(length: int, names: list[str] | None = None) -> dict[str, Callabl
         with torch.no_grad():
             model.model(ids, use_cache=False)
 
-    def metric(layers: Callable[[torch.Tensor], Layers], *, loop: bool = False) -> float:
-        return seconds(lambda: measured(layers(ids), n, loop=loop))
+    def metric(
+        layers: Callable[[torch.Tensor], Layers], sizes: np.ndarray, *, loop: bool = False
+    ) -> float:
+        return seconds(lambda: measured(layers(ids), sizes, loop=loop))
 
     own = loaded(
         model, None, id="random", revision=None, sha256=None, dtype="float32", device="cpu"
@@ -134,12 +137,16 @@ def contenders(length: int, names: list[str] | None = None) -> dict[str, Callabl
         "geostat, default N": partial(captured, own, windows, [Geometry()], n),
         "geostat, every N": partial(captured, own, windows, [Geometry()], every),
         "geostat, default N, nulls": partial(captured, own, windows, both, n),
-        "eager, vectorised": partial(metric, partial(eager, model)),
-        "eager, NumPy loop": partial(metric, partial(eager, model), loop=True),
+        "eager, vectorised": partial(metric, partial(eager, model), n),
+        "eager, vectorised, every N": partial(metric, partial(eager, model), every),
+        "eager, NumPy loop": partial(metric, partial(eager, model), n, loop=True),
     }
     for name, make in (("TransformerLens", transformer_lens), ("nnsight", nnsight)):
-        if (names is None or name in names) and importlib.util.find_spec(PACKAGES[name]):
-            out[name] = partial(metric, make(random_model() if names is None else model))
+        both_of_it = {name: n, f"{name}, every N": every}
+        asked = names is None or set(names) & set(both_of_it)
+        if asked and importlib.util.find_spec(PACKAGES[name]):
+            layers = make(random_model() if names is None else model)
+            out |= {label: partial(metric, layers, at) for label, at in both_of_it.items()}
     return out
 
 

@@ -68,7 +68,7 @@ def associations(heads: Heads) -> Estimate:
         """Correlations of the heads that are kept."""
         some = {name: each[keep] for name, each in known.items()}
         own = (rise[keep], some, heads.layer[keep])
-        return np.stack([[_partial(name, *own, given) for given in GIVEN] for name in names])
+        return np.stack([_partials(name, *own) for name in names])
 
     value, without = _over_documents(of, heads)
     means = _means(heads)
@@ -172,23 +172,33 @@ def _means(heads: Heads) -> tuple[FloatArray, dict[str, FloatArray]]:
     return heads.outcome(mean_over_documents(heads.rise)), known
 
 
-def _partial(
-    name: str,
-    rise: FloatArray,
-    known: Mapping[str, FloatArray],
-    layer: FloatArray,
-    given: str,
-) -> float:
-    """Return a rank correlation, of what ranks of the controls leave over."""
-    controls = [] if given == "nothing" else [known[one] for one in WEIGHTS if one != name]
-    use = np.isfinite(np.stack([rise, known[name], *controls])).all(axis=0)
+def _partials(
+    name: str, rise: FloatArray, known: Mapping[str, FloatArray], layer: FloatArray
+) -> list[float]:
+    """Return rank correlations, of what ranks of the controls leave over, by GIVEN."""
+    controls = [known[one] for one in WEIGHTS if one != name]
+    no_layer = np.zeros_like(layer)
+    alone, beside = _ranked(rise, known[name]), _ranked(rise, known[name], *controls)
+    return [_left(*alone, no_layer), _left(*beside, no_layer), _left(*beside, layer)]
+
+
+def _ranked(*rows: FloatArray) -> tuple[BoolArray, FloatArray]:
+    """Return which heads all rows tell of, and the ranks of these, (row, head)."""
+    each = np.stack(rows)
+    use: BoolArray = np.asarray(np.isfinite(each).all(axis=0))
+    return use, ranks(each[:, use])
+
+
+def _left(use: BoolArray, ranked: FloatArray, layer: FloatArray) -> float:
+    """Return the correlation of two rows of ranks, (row, head), of what those behind them and the
+    layer leave over.
+    """
     if use.sum() < 3:
         return np.nan
-    columns = [np.ones(use.sum()), *(ranks(control[use]) for control in controls)]
-    if given == "weights and layer":
-        columns += [(layer[use] == one).astype(float) for one in np.unique(layer[use])[1:]]
+    columns = [np.ones(use.sum()), *ranked[2:]]
+    columns += [(layer[use] == one).astype(float) for one in np.unique(layer[use])[1:]]
     design = np.stack(columns, axis=1)
-    left = [_residual(design, ranks(values[use])) for values in (rise, known[name])]
+    left = [_residual(design, values) for values in ranked[:2]]
     scale = use.sum() ** 1.5  # ranks that the controls tell wholly leave rounding alone
     a, b = (np.where(np.linalg.norm(one) > 1e-9 * scale, one, np.nan) for one in left)
     return float(ratio((a * b).sum(), np.sqrt((a**2).sum() * (b**2).sum())))
@@ -206,8 +216,8 @@ def _left_out(
     """
     layers = np.unique(layer)
     missed, expected = np.full((2, len(layers)), np.nan)
-    y = ranks(rise)
-    scaled = [2 * ranks(one) / (len(y) + 1) - 1 for one in known]
+    y, *ranked = ranks(np.stack([rise, *known]))
+    scaled = [2 * one / (len(y) + 1) - 1 for one in ranked]
     curved = [one**2 for one in scaled if len(np.unique(one)) > 2]
     design = np.stack([np.ones(len(y)), *scaled, *curved], axis=1)
     fewest = min(((layer != one).sum() for one in layers), default=0)
