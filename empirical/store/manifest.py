@@ -64,7 +64,7 @@ def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
     try:
         with reading(path):
             text = (path / "zarr.json").read_bytes().decode("utf-8")
-        root = json.loads(text)
+        root = _parsed(text)
     except (FileNotFoundError, NotADirectoryError):
         root = {"zarr_format": None}
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, IsADirectoryError):
@@ -97,6 +97,18 @@ def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
     raise StoreError(f"{path / 'zarr.json'}: the manifest is damaged. {REMOVE}")
 
 
+def _parsed(text: str) -> Any:
+    """Read a root; of one whose digest is right its attributes alone, which come first: metadata
+    behind them is long.
+    """
+    if begin := _FIRST.match(text):
+        attributes, _ = json.JSONDecoder().raw_decode(text, begin.end())
+        with suppress(KeyError, TypeError):  # of what is no manifest
+            if attributes["manifest"]["own_sha256"] == _digest_of_text(text):
+                return {"attributes": attributes}
+    return json.loads(text)
+
+
 def _digest_of_text(text: str) -> str | None:
     """Return the digest that the text of a root must state: of itself, with that digest left
     out; None where it states none, or several.
@@ -105,6 +117,7 @@ def _digest_of_text(text: str) -> str | None:
     return hashlib.sha256(without.encode()).hexdigest() if count == 1 else None
 
 
+_FIRST: Final = re.compile(r'\s*\{\s*"attributes":\s*')
 _OWN: Final = re.compile(r'"own_sha256": "[0-9a-f]{64}"')
 """Within a string the quotes would be escaped, so nothing else reads like this."""
 
@@ -161,7 +174,12 @@ def _consolidated(folder: Path, groups: Sequence[str]) -> dict[str, Any]:
     """Return the metadata of groups and their arrays as zarr consolidates it: by path; a group
     says of itself that it holds no other's.
     """
-    files = sorted(file for group in groups for file in (folder / group).glob("**/zarr.json"))
+    files = [
+        file
+        for group in sorted(groups)
+        for file in files_below(folder / group)
+        if file.name == "zarr.json"
+    ]
     out = {below(file.parent, folder): _json(file) for file in files}
     for node in out.values():
         if node["node_type"] == "group":

@@ -141,8 +141,12 @@ def fitted_head(groups: Groups, gram: str, layer: int, kv_head: int) -> FittedHe
     A pair of decay and ρ₀ for which no vectors exist is moved to the feasible edge and flagged
     `projected` (erratum 9).
     """
-    norm = groups["norms"].isel(layer=layer, kv_head=kv_head)
-    fit = groups["similarity"].sel(gram=gram).isel(layer=layer, kv_head=kv_head)
+    norms, similarity = (
+        groups["norms"][["C", "lam"]],
+        groups["similarity"][["beta", "offset", "rho0"]],
+    )
+    norm = norms.isel(layer=layer, kv_head=kv_head)
+    fit = similarity.sel(gram=gram).isel(layer=layer, kv_head=kv_head)
     seen = layer_tokens(groups["capture"], layer)
     beta, offset, scale = float(fit["beta"]), float(fit["offset"]), float(norm["C"])
     rho0 = float(fit["rho0"]) if seen.sink else 0.0

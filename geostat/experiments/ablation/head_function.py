@@ -60,19 +60,17 @@ def associations(heads: Heads) -> Estimate:
     NaN where either is level, or what is left of it is; no error where it is so without a document
     or a layer.
     """
-    names, layers = list(heads.known), np.unique(heads.layer)
 
     def of(
         rise: FloatArray, known: Mapping[str, FloatArray], keep: BoolArray | slice = slice(None)
     ) -> FloatArray:
         """Correlations of the heads that are kept."""
         some = {name: each[keep] for name, each in known.items()}
-        own = (rise[keep], some, heads.layer[keep])
-        return np.stack([_partials(name, *own) for name in names])
+        return _partials(rise[keep], some, heads.layer[keep])
 
     value, without = _over_documents(of, heads)
     means = _means(heads)
-    others = np.stack([of(*means, heads.layer != one) for one in layers])
+    others = np.stack([of(*means, heads.layer != one) for one in np.unique(heads.layer)])
     found = _joined(*(_fisher(one) for one in (value, without, others)))
     return Estimate(
         value=value,
@@ -172,21 +170,27 @@ def _means(heads: Heads) -> tuple[FloatArray, dict[str, FloatArray]]:
     return heads.outcome(mean_over_documents(heads.rise)), known
 
 
-def _partials(
-    name: str, rise: FloatArray, known: Mapping[str, FloatArray], layer: FloatArray
-) -> list[float]:
-    """Return rank correlations, of what ranks of the controls leave over, by GIVEN."""
-    controls = [known[one] for one in WEIGHTS if one != name]
-    no_layer = np.zeros_like(layer)
-    alone, beside = _ranked(rise, known[name]), _ranked(rise, known[name], *controls)
-    return [_left(*alone, no_layer), _left(*beside, no_layer), _left(*beside, layer)]
+def _partials(rise: FloatArray, known: Mapping[str, FloatArray], layer: FloatArray) -> FloatArray:
+    """Return rank correlations of what is known with the rise, of what ranks of the controls leave
+    over, (predictor, given).
+    """
+    names, rows = list(known), np.stack([rise, *known.values()])
+    finite, no_layer = np.isfinite(rows), np.zeros_like(layer)
+    made: dict[bytes, FloatArray] = {}
 
+    def ranked(*at: int) -> tuple[BoolArray, FloatArray]:
+        """Return which heads these rows tell of, and the ranks of these, (row, head)."""
+        use: BoolArray = np.asarray(finite[list(at)].all(axis=0))
+        if use.tobytes() not in made:
+            made[use.tobytes()] = ranks(rows[:, use])
+        return use, made[use.tobytes()][list(at)]
 
-def _ranked(*rows: FloatArray) -> tuple[BoolArray, FloatArray]:
-    """Return which heads all rows tell of, and the ranks of these, (row, head)."""
-    each = np.stack(rows)
-    use: BoolArray = np.asarray(np.isfinite(each).all(axis=0))
-    return use, ranks(each[:, use])
+    out = []
+    for at, name in enumerate(names, start=1):
+        controls = [1 + names.index(one) for one in WEIGHTS if one != name]
+        alone, beside = ranked(0, at), ranked(0, at, *controls)
+        out.append([_left(*alone, no_layer), _left(*beside, no_layer), _left(*beside, layer)])
+    return np.array(out)
 
 
 def _left(use: BoolArray, ranked: FloatArray, layer: FloatArray) -> float:
