@@ -11,7 +11,8 @@ it to the same vectorised metric (torch, all heads and N of a layer at once; `wa
 of their own holds them, with geostat's dependencies:
 
     python3 -m venv /tmp/peers
-    /tmp/peers/bin/pip install -c constraints.txt torch transformer_lens nnsight numba xarray zarr
+    /tmp/peers/bin/pip install -c constraints.txt torch transformer_lens nnsight
+    /tmp/peers/bin/pip install -c constraints.txt numba xarray zarr gguf
     PYTHONPATH=. /tmp/peers/bin/python -m benchmarks.peers
 
 What is absent is left out, and said. All take turns, in an order that is rotated each round.

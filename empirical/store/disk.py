@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -115,10 +115,20 @@ def flush_all(files: Sequence[Path], top: Path) -> None:
     """Wait until files, and the folders from them up to `top`, are on the disk; side by side,
     for those that wait together wait once.
     """
-    folders = {folder for file in files for folder in file.parents if folder.is_relative_to(top)}
+    folders: set[Path] = set()
+    for folder in {file.parent for file in files}:
+        while folder not in folders and folder.is_relative_to(top):
+            folders.add(folder)
+            folder = folder.parent
     with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="geostat-flush") as pool:
-        for done in (pool.map(flush, files), pool.map(flush_folder, folders)):
-            list(done)
+        for how, paths in ((flush, list(files)), (flush_folder, list(folders))):
+            shares = [paths[first::AT_ONCE] for first in range(AT_ONCE)]
+            list(pool.map(partial(_each, how), shares))
+
+
+def _each(how: Callable[[Path], None], paths: Sequence[Path]) -> None:
+    for path in paths:
+        how(path)
 
 
 def replace(path: Path, content: str | bytes) -> None:
