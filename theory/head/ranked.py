@@ -128,13 +128,25 @@ def summarise(head: Ranked, n: IntArray) -> Summary:
     return summary_of(head, n, sigma, cosine)
 
 
+def distinct(n: IntArray) -> tuple[IntArray, Any]:
+    """Return np.unique(n), and what takes its entries back to those of `n`; sizes that ascend, as
+    almost all do, are taken as they are.
+
+    >>> distinct(np.array([3, 1, 3]))
+    (array([1, 3]), array([1, 0, 1]))
+    """
+    if (n[1:] > n[:-1]).all():
+        return n, slice(None)
+    return np.unique(n, return_inverse=True)
+
+
 def summary_of(head: Ranked, n: IntArray, sigma: FloatArray, extremes: FloatArray) -> Summary:
     """Return the summary for sizes `n` from what costs O(T²), for each of np.unique(n): σ_l (K, T),
     and ρ_in, ρ_out, ρ_least (3, K).
 
     A ρ is infinite where there is no such pair.
     """
-    sizes, back = np.unique(n, return_inverse=True)
+    sizes, back = distinct(n)
     before, content = sizes - 1, head.content
     kept = np.where(content, head.a, 0.0)
     rho_in, rho_out, rho_least = (np.where(np.isfinite(x), x, 0.0)[back] for x in extremes)

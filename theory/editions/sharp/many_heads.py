@@ -22,7 +22,7 @@ from scipy.special import betaln, stdtr
 
 from theory.arrays import FloatArray, IntArray, selection_order
 from theory.editions.sharp.sharp_law import GRAM_ROUNDING, SUM_ROUNDING, infeasible
-from theory.head.ranked import Ranked, Summary, rank_of, summary_of
+from theory.head.ranked import Ranked, Summary, distinct, rank_of, summary_of
 
 TABULATED_FROM = 7
 """Smallest d the table serves: below it the law's density is too steep at r = ±1 for a cubic."""
@@ -114,6 +114,11 @@ def workers() -> int:
     )
 
 
+def _first() -> bool:
+    """Whether this is the first thread, which has no others beside it."""
+    return threading.current_thread() is threading.main_thread()
+
+
 def in_threads(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> list[Answer]:
     """Return [work(task) for task in tasks], run on a few threads; in a thread that is not the
     first one by one, for whoever started it has others beside it, and more would only wait for
@@ -123,7 +128,7 @@ def in_threads(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> list[An
         >>> in_threads(abs, [-1, 2, -3])
         [1, 2, 3]
     """
-    if threading.current_thread() is not threading.main_thread():
+    if not _first():
         return list(map(work, tasks))
     with ThreadPoolExecutor(workers()) as pool:
         return list(pool.map(work, tasks))
@@ -147,7 +152,7 @@ def prepare(
     from theory.editions.sharp.sharp_kernels import rank_and_sum
 
     order = selection_order(alpha)
-    a, rank, sizes = (alpha * norms)[order], rank_of(order, sink), np.unique(n)
+    a, rank, (sizes, _) = (alpha * norms)[order], rank_of(order, sink), distinct(n)
     by_rank, sigma, extremes = (
         BY_RANK.take(len(a)),
         np.empty((len(sizes), len(a))),
@@ -170,7 +175,7 @@ def sharp_bounds(head: Ranked, summary: Summary, dimension: int, *, followup: bo
     from theory.editions.sharp.bound_kernels import bounds_of_head
 
     table, rounding = law_table(dimension), (SUM_ROUNDING, GRAM_ROUNDING)
-    found, parts = np.empty((8, len(summary.n))), workers()
+    found, parts = np.empty((8, len(summary.n))), workers() if _first() else 1
 
     def work(first: int) -> float:
         """Every so many-th size, so that threads have alike much to do."""
