@@ -203,6 +203,20 @@ def test_what_cannot_be_told_is_not() -> None:
     assert told(level).value == pytest.approx(told(heads).value)
 
 
+def test_heads_that_are_not_known_are_ranked_by_no_one() -> None:
+    heads, known = drawn(1, 0.5, 2), np.arange(LAYER.size) % 3 > 0
+    holed = with_known(heads, f=np.where(known, heads.known["f"], np.nan))
+    rest = Heads(
+        rise=heads.rise[..., known],
+        outcome=heads.outcome,
+        known={name: each[:, known] for name, each in heads.known.items()},
+        layer=LAYER[known],
+    )
+    found = associations(holed).value
+    assert found[0] == pytest.approx(associations(rest).value[0])
+    assert found[1:] == pytest.approx(associations(heads).value[1:])
+
+
 def test_errors_are_over_documents_and_layers() -> None:
     heads = drawn(1, 0.5, 6)
     found = associations(heads)
