@@ -64,7 +64,7 @@ def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
     try:
         with reading(path):
             text = (path / "zarr.json").read_bytes().decode("utf-8")
-        root = _parsed(text)
+        root = json.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         root = {"zarr_format": None}
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, IsADirectoryError):
@@ -97,18 +97,6 @@ def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
     raise StoreError(f"{path / 'zarr.json'}: the manifest is damaged. {REMOVE}")
 
 
-def _parsed(text: str) -> Any:
-    """Read a root; of one whose digest is right its attributes alone, which come first: metadata
-    behind them is long.
-    """
-    if begin := _FIRST.match(text):
-        attributes, _ = json.JSONDecoder().raw_decode(text, begin.end())
-        with suppress(KeyError, TypeError):  # of what is no manifest
-            if attributes["manifest"]["own_sha256"] == _digest_of_text(text):
-                return {"attributes": attributes}
-    return json.loads(text)
-
-
 def _digest_of_text(text: str) -> str | None:
     """Return the digest that the text of a root must state: of itself, with that digest left
     out; None where it states none, or several.
@@ -117,7 +105,6 @@ def _digest_of_text(text: str) -> str | None:
     return hashlib.sha256(without.encode()).hexdigest() if count == 1 else None
 
 
-_FIRST: Final = re.compile(r'\s*\{\s*"attributes":\s*')
 _OWN: Final = re.compile(r'"own_sha256": "[0-9a-f]{64}"')
 """Within a string the quotes would be escaped, so nothing else reads like this."""
 

@@ -1,8 +1,11 @@
-"""Ranks along the last axis, ties sharing their mean rank. Imports numpy."""
+"""Ranks along the last axis, ties sharing their mean rank, by scipy. Imports numpy and
+scipy.stats.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.stats import rankdata
 
 from geostat.statistics.arrays import FloatArray
 
@@ -19,15 +22,11 @@ def ranks(values: FloatArray, *, apart: float = 0.0) -> FloatArray:
     """
     order = np.argsort(values, axis=-1)
     ordered = np.take_along_axis(values, order, axis=-1)
-    place, size = np.arange(values.shape[-1]), values.shape[-1]
-    # Values that count as equal stand side by side; a run of them ends where the next is farther
-    # than `apart`.
-    begins = np.ones(values.shape, dtype=bool)
-    begins[..., 1:] = ordered[..., 1:] > ordered[..., :-1] + apart
-    ends = np.ones(values.shape, dtype=bool)
-    ends[..., :-1] = begins[..., 1:]
-    first = np.maximum.accumulate(np.where(begins, place, 0), axis=-1)
-    last = np.minimum.accumulate(np.where(ends, place, size)[..., ::-1], axis=-1)[..., ::-1]
-    out = np.empty(values.shape)
-    np.put_along_axis(out, order, (first + last) / 2 + 1.0, axis=-1)
-    return np.where(np.isnan(values).any(axis=-1, keepdims=True), np.nan, out)
+    # Values that count as equal get one number, counted up along the order wherever a neighbour is
+    # farther than `apart`.
+    steps = np.cumsum(ordered[..., 1:] > ordered[..., :-1] + apart, axis=-1)
+    numbers = np.zeros(values.shape, dtype=np.int64)
+    np.put_along_axis(numbers, order[..., 1:], steps, axis=-1)
+    return np.where(
+        np.isnan(values).any(axis=-1, keepdims=True), np.nan, rankdata(numbers, axis=-1)
+    )
