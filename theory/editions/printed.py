@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from theory.arrays import FloatArray
-from theory.head.ranked import Ranked, Summary
+from theory.arrays import FloatArray, IntArray
+from theory.head.ranked import Extremes, Ranked, Summary
 from theory.head.results import BoundPairs
 
 FLOOR_PEAK = float(np.sqrt(np.sqrt(2.0) - 1.0))
@@ -23,8 +23,8 @@ FLOOR_PEAK = float(np.sqrt(np.sqrt(2.0) - 1.0))
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Margins:
-    """Δ, Δ₀ (units a²) and B (units a) for each of K sizes; NaN where print leaves them
-    undefined.
+    """Δ, Δ₀ (units a²) and B (units a) by profile of weights, if several, for each of K sizes, (…,
+    K); NaN where print leaves them undefined.
     """
 
     margin: FloatArray
@@ -33,9 +33,9 @@ class Margins:
 
 
 def printed_margins(
-    summary: Summary, *, delta0: Literal["out", "in"], sink_in_b: bool, sink_visible: bool
+    summary: Extremes, *, delta0: Literal["out", "in"], sink_in_b: bool, sink_visible: bool
 ) -> Margins:
-    """Return Δ, Δ₀ and B of eq. (8).
+    """Return Δ, Δ₀ and B of eq. (8), one for each selection of `summary`.
 
     delta0: "out" reads Δ₀ = a₀² − (S_in ρ_out)² as eq. (29), "in" with ρ_in as eq. (8). sink_in_b:
     whether a_max_in includes the sink.
@@ -59,26 +59,31 @@ def deviations(margins: Margins, dimension: int, kappa: float) -> FloatArray:
 
 
 def printed_bounds(
-    head: Ranked,
-    summary: Summary,
-    margins: Margins,
-    dimension: int,
-    kappa: float,
-    *,
-    floors: FloatArray | None = None,
+    head: Ranked, summary: Summary, margins: Margins, dimension: int, kappa: float
 ) -> BoundPairs[FloatArray]:
     """Return eq. (12)-(17) for each of K sizes, unclipped: a recall bound may be negative, and
     F's then anything (erratum 18).
-
-    floors: the largest and the mean of `floor_by_row`, (2, K), where they are known.
     """
-    if floors is None:
-        rows = [
-            floor_by_row(head, summary, k, deviation)
-            for k, deviation in enumerate(deviations(margins, dimension, kappa).tolist())
-        ]
-        floors = np.array([[row.max() for row in rows], [row.mean() for row in rows]])
-    n, outside = summary.n.astype(float), head.tokens - 1.0 - summary.n
+    rows = [
+        floor_by_row(head, summary, k, deviation)
+        for k, deviation in enumerate(deviations(margins, dimension, kappa).tolist())
+    ]
+    floors = np.array([[row.max() for row in rows], [row.mean() for row in rows]])
+    return bounds_from_floors(head.tokens, summary.n, margins, floors, dimension, kappa)
+
+
+def bounds_from_floors(
+    tokens: int,
+    sizes: IntArray,
+    margins: Margins,
+    floors: FloatArray,
+    dimension: int,
+    kappa: float,
+) -> BoundPairs[FloatArray]:
+    """Return `printed_bounds` at sizes (K,) of one profile of weights or several, (…, K), from the
+    largest and the mean of `floor_by_row`, (2, …, K).
+    """
+    n, outside = sizes.astype(float), tokens - 1.0 - sizes
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         tail, tail_sink = (
             np.where(np.isnan(m), 0.0, np.exp(-kappa * dimension * (m / margins.scale) ** 2))

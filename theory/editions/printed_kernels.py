@@ -1,5 +1,5 @@
 """Compiled floors of the printed edition, of one head at all its sizes. Imported lazily by
-`theory.evaluate.by_edition`: importing it loads numba. Imports numpy and numba.
+`theory.evaluate.many_profiles`: importing it loads numba. Imports numpy and numba.
 """
 
 from __future__ import annotations

@@ -1,72 +1,48 @@
 """Bounds of each head by the chosen edition, at the sizes below T, all laid out alike.
 
 The numbers are those of `theory.editions`; here heads are ranked and summed, on a few threads where
-there are many. Imports numpy; scipy and numba lazily.
+there are many. Imports numpy and scipy; numba lazily.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.editions.conditional.quadrature_error import WITHIN
-from theory.editions.printed import Margins, deviations, printed_bounds, printed_margins
+from theory.editions.printed import Margins, printed_bounds, printed_margins
+from theory.editions.sharp.many_heads import in_threads
 from theory.evaluate.choices import Settings
+from theory.evaluate.many_profiles import HeadBounds, bounds_of_profiles, serves
 from theory.head.inputs import HeadInput
 from theory.head.ranked import Ranked, Summary, rank_tokens, summarise
-from theory.head.results import QUANTITIES, Edition
-
-SELECTED_ROWS: Final[tuple[Edition, ...]] = ("printed", "sharp")
-"""Editions that read the cosines of selected tokens alone, not of two that are not."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HeadBounds:
-    """Bounds of one head at the sizes below T: values (8, K') in the order lower, upper of each
-    quantity; reliable, rho_least and sink_selected (K',), the last two as of `Summary`.
-    """
-
-    values: FloatArray
-    reliable: BoolArray
-    margins: Margins
-    rho_least: FloatArray
-    sink_selected: BoolArray
+from theory.head.results import QUANTITIES
 
 
 def bounds_of_heads(
     heads: HeadInput, cosines: npt.NDArray[Any], each: Sequence[Settings]
 ) -> list[list[HeadBounds]]:
-    """Return the bounds of heads at the sizes below T, by settings, which differ in edition and
-    convention alone: a head's tokens are ranked once, and one head is done with before a thread
-    takes the next.
+    """Return the bounds of heads at the sizes below T, one or several heads after the others, by
+    settings, which differ in edition and convention alone.
     """
-    from theory.editions.sharp import many_heads
-
-    inner, fast = heads.n[heads.n < heads.tokens], each[0].fast
-    whole = any(settings.edition not in SELECTED_ROWS for settings in each)
+    together = [one for one in each if serves(one, heads.dimension)]
+    apart = [one for one in each if not serves(one, heads.dimension)]
+    inner = heads.n[heads.n < heads.tokens]
+    many = bounds_of_profiles(heads, cosines, inner, together) if together else []
 
     def bounded(h: int) -> list[HeadBounds]:
-        alpha, norms = heads.alpha[h], heads.norms[h]
-        if not fast:
-            head = rank_tokens(alpha, norms, cosines, heads.sink)
-            ready = head, summarise(head, inner)
-            return [_of_ranked(heads, h, cosines, *ready, settings) for settings in each]
-        ready = many_heads.prepare(alpha, norms, cosines, heads.sink, inner, whole=whole)
-        try:
-            return [_of_ranked(heads, h, cosines, *ready, settings) for settings in each]
-        finally:
-            many_heads.BY_RANK.give_back([ready[0].cosines])
+        head = rank_tokens(heads.alpha[h], heads.norms[h], cosines, heads.sink)
+        summary = summarise(head, inner)
+        return [_of_ranked(heads, h, cosines, head, summary, settings) for settings in apart]
 
-    every = range(len(heads.alpha))
-    # a single head is left to this thread, which shares its sizes out
-    threads = fast and len(every) > 1
-    found = many_heads.in_threads(bounded, every) if threads else [bounded(h) for h in every]
-    return [[of_head[at] for of_head in found] for at in range(len(each))]
+    every = range(len(heads.alpha) if apart else 0)
+    found = in_threads(bounded, every) if each[0].fast else list(map(bounded, every))
+    single = [[of_head[at] for of_head in found] for at in range(len(apart))]
+    return [(many if one in together else single).pop(0) for one in each]
 
 
 def _of_ranked(
@@ -105,14 +81,9 @@ def _of_ranked(
 
 
 def _sharp_values(head: Ranked, summary: Summary, dimension: int, settings: Settings) -> FloatArray:
-    """Return sharp bounds (8, K') of one head, tabulated where asked for and where the table
-    serves.
-    """
-    from theory.editions.sharp import many_heads
+    """Return sharp bounds (8, K') of one head, every pair's probability computed exactly."""
     from theory.editions.sharp.sharp_law import exact_bounds
 
-    if settings.fast and dimension >= many_heads.TABULATED_FROM:
-        return many_heads.sharp_bounds(head, summary, dimension, followup=settings.followup)
     sizes = range(len(summary.n))
     return _columns(
         [exact_bounds(head, summary, k, dimension, followup=settings.followup) for k in sizes]
@@ -169,8 +140,7 @@ def _printed_or_repaired_values(
 ) -> FloatArray:
     """Return printed or repaired values (8, K') of one head."""
     if settings.edition == "printed":
-        floors = _floors(head, summary, margins, dimension, settings) if settings.fast else None
-        bounds = printed_bounds(head, summary, margins, dimension, settings.constant, floors=floors)
+        bounds = printed_bounds(head, summary, margins, dimension, settings.constant)
         return np.stack([side for quantity in QUANTITIES for side in getattr(bounds, quantity)])
     from theory.editions.repaired import repaired_bounds
 
@@ -180,22 +150,6 @@ def _printed_or_repaired_values(
             for k in range(len(summary.n))
         ]
     )
-
-
-def _floors(
-    head: Ranked, summary: Summary, margins: Margins, dimension: int, settings: Settings
-) -> FloatArray:
-    """Return the largest and the mean floor of p̲ over selected tokens at each size, (2, K'), by a
-    compiled kernel.
-    """
-    from theory.editions.printed_kernels import floors_of_head
-
-    out = np.empty((2, len(summary.n)))
-    sink = -1 if head.sink is None else head.sink
-    deviation = deviations(margins, dimension, settings.constant)
-    own = (head.a, summary.sigma, sink, head.cosines[sink], summary.n, deviation)
-    floors_of_head(*own, out)
-    return out
 
 
 def _columns(bounds: list[Any]) -> FloatArray:

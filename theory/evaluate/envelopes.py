@@ -2,9 +2,9 @@
 many.
 
 `envelope` is the exact reference for one head; `envelopes` takes many heads that share a Gram and
-uses the compiled kernel. Editions: `printed` (eq. (12)-(17) of arXiv 2602.01893 to the letter),
-`repaired`, `sharp`, `conditional`, and the approximation `predicted`. Imports numpy; scipy and
-numba lazily.
+uses compiled kernels. Editions: `printed` (eq. (12)-(17) of arXiv 2602.01893 to the letter),
+`repaired`, `sharp`, `conditional`, and the approximation `predicted`. Imports numpy and
+scipy; numba lazily.
 """
 
 from __future__ import annotations
@@ -169,21 +169,25 @@ def _evaluate(heads: HeadInput, each: Sequence[Settings]) -> list[Envelope]:
 def _assemble(
     parts: list[HeadBounds], heads: HeadInput, cosines: npt.NDArray[Any], settings: Settings
 ) -> Envelope:
-    """Return the envelope of all heads, with n = T and n > T filled in by convention."""
+    """Return the envelope of all heads, whose bounds the parts hold in their order, with n = T and
+    n > T filled in by convention.
+    """
     sizes, tokens, sink = heads.n, heads.tokens, heads.sink
     inner, whole = sizes < tokens, sizes == tokens
-    shape = (len(parts), len(sizes))
+    shape = (len(heads.alpha), len(sizes))
     at_whole = np.nan if settings.convention == "followup" else 1.0
 
     def spread(rows: list[Any], fill: float = np.nan) -> FloatArray:
         out = np.full(shape, np.nan)
-        out[:, inner] = np.array(rows, dtype=np.float64).reshape(len(parts), int(inner.sum()))
+        if rows:
+            out[:, inner] = np.concatenate([np.atleast_2d(row) for row in rows])
         out[:, whole] = fill
         return out
 
     names = [f"{quantity}_{side}" for quantity in QUANTITIES for side in ("lower", "upper")]
     bounds = {
-        name: spread([part.values[k] for part in parts], at_whole) for k, name in enumerate(names)
+        name: spread([part.values[..., k, :] for part in parts], at_whole)
+        for k, name in enumerate(names)
     }
     margins = {
         name: spread([getattr(part.margins, name) for part in parts])

@@ -69,19 +69,17 @@ def rank_of(order: IntArray, sink: int | None) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Summary:
-    r"""What eq. (7), (8) and (11) need of each selection; one entry for each of K sizes n, all < T.
+class Extremes:
+    r"""What eq. (8) needs of each selection, by profile of weights, (…, K), for sizes n (K,), all <
+    T.
 
-    sigma (K, T): σ_l by rank. sigma_ss (K,): σ_ss. In units of value norm: s_in, a_min_in (inf if
-    I\0 is empty), a_max_in and a_max_in_with_sink (0 if empty), a_max_out. rho_in: largest cosine
-    among I\0 (0 if fewer than two). rho_out: of J with I\0 (0 if empty). rho_least: smallest cosine
-    of I\0 with any other content token (0 if none). a_sink: a₀, 0 where no sink is visible.
-    sink_selected (K,).
+    In units of value norm: s_in, a_min_in (inf if I\0 is empty), a_max_in and a_max_in_with_sink (0
+    if empty), a_max_out. rho_in: largest cosine among I\0 (0 if fewer than two). rho_out: of J with
+    I\0 (0 if empty). rho_least: smallest cosine of I\0 with any other content token (0 if none).
+    a_sink (…, 1): a₀, 0 where no sink is visible. sink_selected (…, K).
     """
 
     n: IntArray
-    sigma: FloatArray
-    sigma_ss: FloatArray
     s_in: FloatArray
     a_min_in: FloatArray
     a_max_in: FloatArray
@@ -90,8 +88,18 @@ class Summary:
     rho_in: FloatArray
     rho_out: FloatArray
     rho_least: FloatArray
-    a_sink: float
+    a_sink: FloatArray
     sink_selected: BoolArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Summary(Extremes):
+    r"""What eq. (7), (8) and (11) need of each selection of one head: its `Extremes`, and sigma
+    (K, T): σ_l by rank, sigma_ss (K,): σ_ss.
+    """
+
+    sigma: FloatArray
+    sigma_ss: FloatArray
 
 
 def summarise(head: Ranked, n: IntArray) -> Summary:
@@ -147,25 +155,39 @@ def summary_of(head: Ranked, n: IntArray, sigma: FloatArray, extremes: FloatArra
     A ρ is infinite where there is no such pair.
     """
     sizes, back = distinct(n)
-    before, content = sizes - 1, head.content
-    kept = np.where(content, head.a, 0.0)
-    rho_in, rho_out, rho_least = (np.where(np.isfinite(x), x, 0.0)[back] for x in extremes)
-    return Summary(
+    found = extremes_of(head.a, np.array(-1 if head.sink is None else head.sink), n, extremes)
+    # one row after another: numpy adds each in the same way, whatever lies beside it
+    total = [row[:size].sum() for row, size in zip(sigma, sizes.tolist(), strict=True)]
+    sums = {"sigma": sigma[back], "sigma_ss": np.array(total)[back]}
+    return Summary(**{name: getattr(found, name) for name in Extremes.__slots__}, **sums)
+
+
+def extremes_of(a: FloatArray, sink: IntArray, n: IntArray, cosines: FloatArray) -> Extremes:
+    """Return the extremes for sizes `n` of profiles: by rank `a` (…, T), the sink's rank (…), −1
+    for none; for each of np.unique(n) ρ_in, ρ_out, ρ_least (3, …, K), infinite without a pair.
+    """
+    sizes, back = distinct(n)
+    before, at = sizes - 1, sink[..., None]
+    content = np.arange(a.shape[-1]) != at
+    kept = np.where(content, a, 0.0)
+    rho_in, rho_out, rho_least = np.where(np.isfinite(cosines), cosines, 0.0)[..., back]
+
+    def largest(values: FloatArray) -> FloatArray:
+        return np.maximum.accumulate(values, axis=-1)
+
+    lowest = np.minimum.accumulate(np.where(content, a, np.inf), axis=-1)
+    return Extremes(
         n=n,
-        sigma=sigma[back],
-        sigma_ss=np.array(
-            [row[:size].sum() for row, size in zip(sigma, sizes.tolist(), strict=True)]
-        )[back],
-        s_in=np.cumsum(kept)[before][back],
-        a_min_in=np.minimum.accumulate(np.where(content, head.a, np.inf))[before][back],
-        a_max_in=np.maximum.accumulate(kept)[before][back],
-        a_max_in_with_sink=np.maximum.accumulate(head.a)[before][back],
-        a_max_out=np.maximum.accumulate(head.a[::-1])[::-1][sizes][back],
+        s_in=np.cumsum(kept, axis=-1)[..., before][..., back],
+        a_min_in=lowest[..., before][..., back],
+        a_max_in=largest(kept)[..., before][..., back],
+        a_max_in_with_sink=largest(a)[..., before][..., back],
+        a_max_out=largest(a[..., ::-1])[..., ::-1][..., sizes][..., back],
         rho_in=rho_in,
         rho_out=rho_out,
         rho_least=rho_least,
-        a_sink=0.0 if head.sink is None else float(head.a[head.sink]),
-        sink_selected=np.zeros(len(n), dtype=bool) if head.sink is None else head.sink < n,
+        a_sink=np.where(at < 0, 0.0, np.take_along_axis(a, at, axis=-1)),
+        sink_selected=(at >= 0) & (at < n),
     )
 
 

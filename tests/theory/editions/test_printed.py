@@ -82,7 +82,7 @@ def test_margins_equal_exact_arithmetic(name: str) -> None:
         symbols.Delta: out.margin[0],
         symbols.Delta_0: out.margin_sink[0],
         symbols.a_min_out: head.a[n:].min(),
-        symbols.a_0: summary.a_sink,
+        symbols.a_0: summary.a_sink.item(),
     }
     known |= {
         getattr(symbols, key): getattr(summary, key.lower())[0]

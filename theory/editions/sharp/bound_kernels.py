@@ -1,5 +1,5 @@
 """Compiled bounds of one head at all its sizes: `sharp_law.best_bounds` of what
-`sharp_kernels.sum_pairs` sums. Imported lazily by `theory.editions.sharp.many_heads`: importing it
+`sharp_kernels.sum_pairs` sums. Imported lazily by `theory.evaluate.many_profiles`: importing it
 loads numba.
 
 The kernels hold no state and release the interpreter lock. Imports numpy and numba.

@@ -1,9 +1,8 @@
-"""Sharp bounds for many heads that share one Gram: ranked once a head, pairs summed by a compiled
-kernel on a few threads.
+"""What many heads share in compiled loops: the table of the sharp law, work arrays, a few threads.
 
-Same law as `theory.editions.sharp.sharp_law`, tabulated to 1e-8 absolute. Plain Python threads and
-a kernel that releases the interpreter lock: no threading layer of numba is used, so any one thread
-may call it. Imports numpy and scipy.special; numba on first use.
+The law is that of `theory.editions.sharp.sharp_law`, tabulated to 1e-8 absolute. Plain Python
+threads and kernels that release the interpreter lock: no threading layer of numba is used, so any
+one thread may call them. Imports numpy and scipy.special.
 """
 
 from __future__ import annotations
@@ -14,15 +13,12 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaln, stdtr
 
-from theory.arrays import FloatArray, IntArray, selection_order
-from theory.editions.sharp.sharp_law import GRAM_ROUNDING, SUM_ROUNDING, infeasible
-from theory.head.ranked import Ranked, Summary, distinct, rank_of, summary_of
+from theory.arrays import FloatArray
 
 TABULATED_FROM = 7
 """Smallest d the table serves: below it the law's density is too steep at r = ±1 for a cubic."""
@@ -91,7 +87,7 @@ class WorkArrays:
 
 
 BY_RANK = WorkArrays()
-"""Where `prepare` puts the cosines by rank; whoever called it gives them back."""
+"""Where cosines by rank go; whoever takes one gives it back."""
 
 
 def workers() -> int:
@@ -114,7 +110,7 @@ def workers() -> int:
     )
 
 
-def _first() -> bool:
+def is_first() -> bool:
     """Whether this is the first thread, which has no others beside it."""
     return threading.current_thread() is threading.main_thread()
 
@@ -128,63 +124,7 @@ def in_threads(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> list[An
         >>> in_threads(abs, [-1, 2, -3])
         [1, 2, 3]
     """
-    if not _first():
+    if not is_first():
         return list(map(work, tasks))
     with ThreadPoolExecutor(workers()) as pool:
         return list(pool.map(work, tasks))
-
-
-def prepare(
-    alpha: FloatArray,
-    norms: FloatArray,
-    cosines: npt.NDArray[Any],
-    sink: int | None,
-    n: IntArray,
-    *,
-    whole: bool,
-) -> tuple[Ranked, Summary]:
-    """Return `ranked.rank_tokens` and `ranked.summarise` of one head, in one compiled pass over its
-    Gram.
-
-    The cosines by rank lie in an array of `BY_RANK`: give it back when they have been read. Unless
-    the `whole` of them is asked for, rows of tokens that no size selects hold anything.
-    """
-    from theory.editions.sharp.sharp_kernels import rank_and_sum
-
-    order = selection_order(alpha)
-    a, rank, (sizes, _) = (alpha * norms)[order], rank_of(order, sink), distinct(n)
-    by_rank, sigma, extremes = (
-        BY_RANK.take(len(a)),
-        np.empty((len(sizes), len(a))),
-        np.empty((3, len(sizes))),
-    )
-    rows = len(a) if whole else int(sizes.max(initial=0))
-    at = -1 if rank is None else rank
-    rank_and_sum(cosines, order, a, at, sizes, by_rank[:rows], sigma, extremes)
-    head = Ranked(order=order, a=a, norms=norms[order], cosines=by_rank, sink=rank)
-    return head, summary_of(head, n, sigma, extremes)
-
-
-def sharp_bounds(head: Ranked, summary: Summary, dimension: int, *, followup: bool) -> FloatArray:
-    """Return the sharp bounds of one head at the K sizes of its summary: (8, K), lower and upper
-    of P, R, F(r_max) and F(r_min).
-
-    Raises:
-        InputError: if some 2×2 determinant is clearly negative: no vectors have this Gram.
-    """
-    from theory.editions.sharp.bound_kernels import bounds_of_head
-
-    table, rounding = law_table(dimension), (SUM_ROUNDING, GRAM_ROUNDING)
-    found, parts = np.empty((8, len(summary.n))), workers() if _first() else 1
-
-    def work(first: int) -> float:
-        """Every so many-th size, so that threads have alike much to do."""
-        sizes = slice(first, None, parts)
-        sums = (summary.sigma[sizes], summary.sigma_ss[sizes], summary.n[sizes])
-        own = (head.cosines, head.a, *sums, table, rounding, followup)
-        return float(bounds_of_head(*own, found[:, sizes]))
-
-    worst = min(in_threads(work, range(parts)))
-    if worst < 0:
-        raise infeasible(worst)
-    return found

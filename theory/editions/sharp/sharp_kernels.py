@@ -1,4 +1,4 @@
-"""Compiled inner loop of the sharp edition. Imported lazily by `theory.editions.sharp.many_heads`:
+"""Compiled inner loop of the sharp edition. Imported lazily by `theory.evaluate.many_profiles`:
 importing it loads numba.
 
 With r = (Γ_jj − Γ_ii)/√((Γ_ii+Γ_jj)² − 4Γ_ij²) the pairwise law is P{D_j ≤ D_i} = ∫_r^1
@@ -171,6 +171,32 @@ def sum_pairs(
     for m in range(len(r)):
         columns[1, m] = look_up(table, column_least[m])
     return worst
+
+
+@compiled(error_model="numpy")
+def pairwise_sum(x: FloatArray) -> float:
+    """Return the sum of x as numpy adds: halves apart down to 128 numbers, those in eight parts, so
+    that rounding grows with the logarithm of their count.
+    """
+    n = len(x)
+    if n < 8:
+        short = 0.0
+        for value in x:
+            short += value
+        return short
+    if n > 128:
+        half = n // 2 - n // 2 % 8
+        return pairwise_sum(x[:half]) + pairwise_sum(x[half:])
+    parts, whole = x[:8].copy(), n - n % 8
+    for start in range(8, whole, 8):
+        for m in range(8):
+            parts[m] += x[start + m]
+    total = ((parts[0] + parts[1]) + (parts[2] + parts[3])) + (
+        (parts[4] + parts[5]) + (parts[6] + parts[7])
+    )
+    for value in x[whole:]:
+        total += value
+    return total
 
 
 @compiled(error_model="numpy")
