@@ -11,6 +11,8 @@ that share values is the ratio estimator's over clusters (Cochran 1977, "Samplin
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import xarray as xr
 
@@ -21,6 +23,11 @@ from geostat.statistics.arrays import FloatArray
 from theory.arrays import selection_order
 from theory.audit.simulate import AS_AUDITED, AUDITED, draw_directions, separability_of_draws
 from theory.head.results import Convention
+
+AT_ONCE: Final = 2**17
+"""Numbers of contributions compared at once, at most, but for one document's: they stay in the
+processor's cache.
+"""
 
 
 def drawn_curves(
@@ -42,17 +49,18 @@ def drawn_curves(
     kept = [AUDITED.index(name) for name in AS_AUDITED[convention]]
     sizes, at = np.unique(grid[grid < tokens], return_inverse=True)
     out = np.full((len(WITH_F), documents, heads, len(grid)), np.nan)
-    sink, dimension = 0 if layer_tokens(capture, layer).sink else None, capture.attrs["dimension"]
-    chunks = draw_directions(model.gram, tokens, int(dimension), documents, seed, sink=sink)
-    first = 0
-    for directions in chunks:
+    sink, d = 0 if layer_tokens(capture, layer).sink else None, int(capture.attrs["dimension"])
+    below, step, first = np.flatnonzero(grid < tokens), max(1, AT_ONCE // (tokens * d)), 0
+    for directions in draw_directions(model.gram, tokens, d, documents, seed, sink=sink):
         values = directions * model.norms[:, None, None]
         some = slice(first, first + values.shape[1])
-        for document, head in np.argwhere(np.isfinite(weights[some]).all(axis=-1)):
-            alpha = weights[first + document, head]
-            y = values[:, document : document + 1] * alpha[:, None, None]
-            seen = separability_of_draws(y, selection_order(alpha), sizes)[kept, :, 0]
-            out[:, first + document, head, grid < tokens] = seen[:, at]
+        for head in range(heads):
+            known = np.flatnonzero(np.isfinite(weights[some, head]).all(axis=-1))
+            for few in np.split(known, range(step, len(known), step)):
+                alpha = weights[first + few, head]
+                y = values[:, few] * alpha.T[:, :, None]
+                seen = separability_of_draws(y, selection_order(alpha), sizes)[kept][:, at]
+                out[:, (first + few)[:, None], head, below] = seen.transpose(0, 2, 1)
         first = some.stop
     return out
 

@@ -91,7 +91,6 @@ def _share(
     likelihood = np.exp(log - log.max(axis=1, keepdims=True))
     weight = np.full(GRID, 1 / GRID)
     for _ in range(STEPS):
-        given = likelihood * weight
-        given /= given.sum(axis=1, keepdims=True)
-        weight = given.mean(axis=0)
+        # a head's probabilities of the grid, likelihood × weight over their sum, as their mean
+        weight = weight * (1 / (likelihood @ weight) @ likelihood) / len(estimate)
     return round(float(weight[inside(grid)].sum()), 9)

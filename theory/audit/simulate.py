@@ -260,12 +260,12 @@ def separability_of_draws(y: FloatArray, order: IntArray, n: IntArray) -> FloatA
 
     Args:
         y: contributions (T, m, d).
-        order: (T,) order of selection.
+        order: (T,) order of selection, or (m, T) of each draw.
         n: rising sizes, each 1 <= n < T.
     """
-    _, count, dimension = y.shape
+    tokens, count, dimension = y.shape
     p, closed, strict = np.empty((3, len(n), count))
-    by_rank = np.ascontiguousarray(y[order].transpose(1, 0, 2))
+    by_rank = y[np.broadcast_to(order, (count, tokens)), np.arange(count)[:, None]]
     own = np.einsum("mtd,mtd->mt", by_rank, by_rank)
     s, start = np.zeros((count, dimension)), 0
     for at, stop in enumerate(n.tolist()):

@@ -32,6 +32,9 @@ from theory.head.results import QUANTITIES
 AT_ONCE: Final = 2**28
 """Pairs of one compiled call, at most, but for one profile's: an interrupt waits for its end."""
 
+ALONE: Final = 2**20
+"""Pairs that this thread goes through by itself: others take longer to start."""
+
 SCRATCH: Final = 2**27
 """Cosines by rank that threads hold at once, at most, where one profile's sizes are shared out."""
 
@@ -66,15 +69,16 @@ def bounds_of_profiles(
         InputError: if some 2×2 determinant is clearly negative: no vectors have this Gram.
     """
     count, gram = len(heads.alpha), np.ascontiguousarray(cosines)
-    most = AT_ONCE // (heads.tokens**2 * max(1, len(n)))
-    size = max(1, min(most, -(-count // workers())))
+    pairs = heads.tokens**2 * max(1, len(n))
+    few = count * pairs <= ALONE
+    size = max(1, min(AT_ONCE // pairs, count if few else -(-count // workers())))
     blocks = [slice(start, start + size) for start in range(0, count, size)]
 
     def bounded(some: slice) -> list[HeadBounds]:
         return _of_block(heads, some, gram, n, each)
 
     # a single head is left to this thread, which shares its sizes out
-    found = in_threads(bounded, blocks) if count > 1 else list(map(bounded, blocks))
+    found = in_threads(bounded, blocks)
     return [[of_block[at] for of_block in found] for at in range(len(each))]
 
 
@@ -153,8 +157,8 @@ def _over_pairs(
     table = law_table(dimension) if followup else np.empty((0, 4))
     asked = np.array(followup, dtype=bool)
     spread = np.array(deviation).reshape(len(deviation), count, len(sizes))
-    threads = min(workers(), max(1, SCRATCH // tokens**2)) if is_first() else 1
-    parts = min(threads, len(sizes))
+    shared = is_first() and count * len(sizes) * tokens**2 > ALONE
+    parts = min(workers() if shared else 1, max(1, SCRATCH // tokens**2), len(sizes))
 
     def work(first: int) -> float:
         """Every so many-th size, so that threads have alike much to do."""

@@ -154,6 +154,13 @@ def test_the_sign_flip_test_is_scipy_s_exact_permutation_test(documents):
     assert sign_flip(np.zeros((documents, 1)))[0] == 1
 
 
+def test_a_mean_that_is_zero_but_for_rounding_is_zero():
+    difference = np.tile([0.1, 0.2, -0.3], 5)[:, None]
+    assert difference[:6].sum() != 0
+    assert sign_flip(difference[:6])[0] == 1
+    assert sign_flip(difference)[0] == 1
+
+
 def test_with_many_documents_signs_are_drawn_and_the_p_value_is_never_0():
     rng = np.random.default_rng(2)
     difference = rng.normal(0.25, 1, (40, 50))

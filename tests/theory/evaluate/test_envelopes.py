@@ -127,6 +127,7 @@ def test_heads_at_once_and_threads_move_no_bound(
     alpha, norms, gram = drawn_gram(np.float64)
     own = (alpha[:heads], norms, gram, 16, SIZES, [{"edition": "printed"}, {"edition": "sharp"}])
     before = envelopes_by_edition(*own)
+    monkeypatch.setattr(many_profiles, "ALONE", 0)
     monkeypatch.setattr(many_profiles, name, value)
     monkeypatch.setattr(many_profiles, "workers", lambda: 3)
     for old, new in zip(before, envelopes_by_edition(*own), strict=True):

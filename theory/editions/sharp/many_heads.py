@@ -116,15 +116,16 @@ def is_first() -> bool:
 
 
 def in_threads(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> list[Answer]:
-    """Return [work(task) for task in tasks], run on a few threads; in a thread that is not the
-    first one by one, for whoever started it has others beside it, and more would only wait for
-    Python's lock.
+    """Return [work(task) for task in tasks], run on a few threads; a single task in this one, and
+    in a thread that is not the first one by one, for whoever started it has others beside it, and
+    more would only wait for Python's lock.
 
     Example:
         >>> in_threads(abs, [-1, 2, -3])
         [1, 2, 3]
     """
-    if not is_first():
-        return list(map(work, tasks))
+    every = list(tasks)
+    if not is_first() or len(every) < 2:
+        return list(map(work, every))
     with ThreadPoolExecutor(workers()) as pool:
-        return list(pool.map(work, tasks))
+        return list(pool.map(work, every))

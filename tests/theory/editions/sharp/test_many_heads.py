@@ -24,6 +24,10 @@ def test_the_first_thread_hands_work_to_others_and_keeps_its_order():
     assert threading.current_thread() not in {thread for _, thread in done}
 
 
+def test_a_single_task_is_done_in_the_thread_that_asks():
+    assert in_threads(doing, range(1)) == [(0, threading.current_thread())]
+
+
 def test_another_thread_does_its_work_itself():
     with ThreadPoolExecutor(1) as pool:
         own, done = pool.submit(
