@@ -3,12 +3,15 @@ number of documents, and what a document adds.
 
     .venv/bin/python -m benchmarks.documents
     .venv/bin/python -m benchmarks.documents --documents 64,256,1024 --layers 1 --heads 4 --held 0
+    .venv/bin/python -m benchmarks.documents --documents 10000 --layers 4 --heads 256 --kv-heads 8 \
+        --tokens 16 --dimension 16 --n 1,2,3,4,6,8,12 --out /tmp/many
 
 Tensors are made up: weights with a sink and a recent past, values with a decay over lags, so that
 fits have something to find. Each stage is a process of its own. Its peak is that of memory which no
 file stands behind (RssAnon, Linux, looked at every 5 ms), libraries too: pages of mapped files are
 the system's to take back. `--held`: bytes of a group from which it is mapped; `--entries`: of an
-array that are looked at together, so that small runs reach the limit that large ones meet.
+array that are looked at together, so that small runs reach the limit that large ones meet. `--out`:
+where the stores stay; what is measured there is not measured again.
 """
 
 from __future__ import annotations
@@ -102,12 +105,18 @@ def main() -> None:
     parser.add_argument("--documents", default="16,64,256")
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--heads", type=int, default=8)
+    parser.add_argument("--kv-heads", type=int, help="of a layer; a quarter of the heads")
     parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--dimension", type=int, default=32)
+    parser.add_argument("--n", help="sizes N with commas between; those of any capture")
+    parser.add_argument("--out", type=Path)
     parser.add_argument("--held", type=int, default=mapped.HELD)
     parser.add_argument("--entries", type=int, default=arrays.ENTRIES)
     given = parser.parse_args()
     counts = [int(text) for text in given.documents.split(",")]
-    sizes = (given.heads, max(1, given.heads // 4), given.tokens, 32)
+    kv_heads = given.kv_heads or max(1, given.heads // 4)
+    sizes = (given.heads, kv_heads, given.tokens, given.dimension)
+    grid = {"n": [int(text) for text in given.n.split(",")]} if given.n else {}
     heads = given.layers * given.heads
     seen: dict[str, list[tuple[float, float]]] = {name: [] for name in STAGES}
     print(f"{heads} heads, {given.tokens} tokens\n")
@@ -115,10 +124,10 @@ def main() -> None:
     print("|---" * (2 + 2 * len(STAGES)) + "|")
     with tempfile.TemporaryDirectory() as folder:
         for count in counts:
-            out = Path(folder) / str(count)
+            out = (given.out or Path(folder)) / str(count)
             started = time.perf_counter()
             made = documents(count, given.layers, *sizes)
-            gs.from_tensors(made, count=count, layers=given.layers, out=out)
+            gs.from_tensors(made, count=count, layers=given.layers, out=out, **grid)
             cells = [f"{time.perf_counter() - started:.1f}"]
             for name in STAGES:
                 seen[name].append(stage(name, out, given.held, given.entries))
