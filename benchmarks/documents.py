@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--kv-heads", type=int, help="of a layer; a quarter of the heads")
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--dimension", type=int, default=32)
-    parser.add_argument("--n", help="sizes N with commas between; those of any capture")
+    parser.add_argument("--n", default="default", help="sizes N, as of geostat capture")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--held", type=int, default=mapped.HELD)
     parser.add_argument("--entries", type=int, default=arrays.ENTRIES)
@@ -116,7 +116,6 @@ def main() -> None:
     counts = [int(text) for text in given.documents.split(",")]
     kv_heads = given.kv_heads or max(1, given.heads // 4)
     sizes = (given.heads, kv_heads, given.tokens, given.dimension)
-    grid = {"n": [int(text) for text in given.n.split(",")]} if given.n else {}
     heads = given.layers * given.heads
     seen: dict[str, list[tuple[float, float]]] = {name: [] for name in STAGES}
     print(f"{heads} heads, {given.tokens} tokens\n")
@@ -127,7 +126,7 @@ def main() -> None:
             out = (given.out or Path(folder)) / str(count)
             started = time.perf_counter()
             made = documents(count, given.layers, *sizes)
-            gs.from_tensors(made, count=count, layers=given.layers, out=out, **grid)
+            gs.from_tensors(made, count=count, layers=given.layers, out=out, n=given.n)
             cells = [f"{time.perf_counter() - started:.1f}"]
             for name in STAGES:
                 seen[name].append(stage(name, out, given.held, given.entries))

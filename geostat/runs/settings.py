@@ -147,12 +147,21 @@ def settings_of(
                 f"{'capture' if face is None else face.__name__}() has no keyword {name!r},"
                 f" expected one of {', '.join(words)}."
             )
-    n = further.get("n", "default")
-    if not isinstance(n, str):  # numbers in place of words
-        further["n"] = ",".join(map(str, n if isinstance(n, Iterable) else [n]))
+    further["n"] = written(further.get("n", "default"))
     documents = (documents,) if isinstance(documents, str | Path) else documents
     text = tuple(Path(path) for path in documents)
     return Settings(model=model, text=text, documents=count, length=length, **further)
+
+
+def written(n: Any) -> str:
+    """Return sizes N, given as a text, a number or numbers, as the option has them.
+
+    >>> written([1, 2, 4]), written("default")
+    ('1,2,4', 'default')
+    """
+    if isinstance(n, str):
+        return n
+    return ",".join(map(str, n if isinstance(n, Iterable) else [n]))
 
 
 def of_options(given: Mapping[str, Any]) -> Settings:

@@ -144,6 +144,8 @@ def test_a_fault_in_a_later_document_keeps_those_before_it(tmp_path: Path):
     [
         ({"n": "0"}, InputError, "n 0: sizes 0 to 0, expected 1 to 40"),
         ({"n": "41"}, InputError, "is above the 40 tokens"),
+        ({"n": [1, 41]}, InputError, "41 is above the 40 tokens"),
+        ({"n": 0}, InputError, "n 0: sizes 0 to 0, expected 1 to 40"),
         ({"heads": ((3, 0),)}, InputError, "L3H0: no such head; layers run 0 to 1"),
         ({"convention": "other"}, InputError, "convention other: expected one of"),
         ({"length": 40}, TypeError, "from_tensors() has no keyword 'length', expected one of n,"),
