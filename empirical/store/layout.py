@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import xarray as xr
@@ -101,6 +101,10 @@ def lay_out(group: zarr.Group, plan: GroupPlan, documents: int) -> None:
     group.attrs.update({**plan.attributes, "coordinates": " ".join(further)})
 
 
+AT_ONCE: Final = 4
+"""Variables of a document that are packed side by side: each is copied twice on the way."""
+
+
 class Encoder:
     """Turns a document's values into the chunks that stand in the shards of a store, by zarr and in
     memory.
@@ -137,9 +141,13 @@ class Encoder:
         return cls(memory, sorted(plan))
 
     async def _set(self, values: Mapping[str, Any]) -> None:
-        await asyncio.gather(
-            *(self._arrays[name].async_array.setitem(0, value) for name, value in values.items())
-        )
+        few = asyncio.Semaphore(AT_ONCE)
+
+        async def set_one(name: str, value: Any) -> None:
+            async with few:
+                await self._arrays[name].async_array.setitem(0, value)
+
+        await asyncio.gather(*(set_one(*item) for item in values.items()))
 
     def chunks(self, name: str, arrays: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, bytes]:
         """Return the chunks of the document `name` by array, none for one without elements.
