@@ -11,7 +11,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 def selection_order(alpha: FloatArray) -> IntArray:
-    """Return the order in which tokens enter I_N, shape (T,): by falling weight, ties by lower
-    index.
+    """Return the order in which tokens enter I_N, by falling weight, ties by lower index: (…, T),
+    as the weights.
     """
     return np.argsort(-alpha, kind="stable").astype(np.int64)
