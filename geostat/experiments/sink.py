@@ -17,7 +17,6 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
-from geostat.datasets.overlap import overlapped
 from geostat.datasets.separability import SIDES
 from geostat.datasets.tokens import most_tokens
 from geostat.datasets.variable import Variable, join, variables
@@ -171,37 +170,27 @@ def _ranked(table: Table, draws: FloatArray) -> dict[str, Any]:
     if table.heads < LEAST_HEADS:
         return _estimates({}, sizes)
 
-    step = max(1, AT_ONCE // (sizes * table.heads))
-    x, y = (means_without(values) for values in (table.similarity, table.recall))
-    rows = [
-        _spearman(x[first : first + step], y[first : first + step])
-        for first in range(0, len(x), step)
-    ]
-    some = (draws[first : first + step] for first in range(0, len(draws), step))
-    band = list(overlapped(partial(_of_draws, table), some))
-    drawn = np.concatenate(band) if band else np.empty((0, sizes))
-    return _estimates({"correlation": np.concatenate(rows)}, sizes, drawn)
-
-
-def _of_draws(table: Table, shares: FloatArray) -> FloatArray:
-    """Spearman's coefficient of documents drawn anew, (resample, n), by their shares, (resample,
-    document).
-    """
-    return _spearman(shares @ table.similarity, np.tensordot(shares, table.recall, 1))
-
-
-def _spearman(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Spearman's coefficient, (replicate, n), of means of x, (replicate, head), and of y,
-    (replicate, head, n).
-    """
-
     def one(x: FloatArray, y: FloatArray) -> FloatArray:
         x, y = x - x.mean(), y - y.mean(axis=-1, keepdims=True)
         scale = np.sqrt((x**2).sum() * (y**2).sum(axis=-1))
         return np.divide(y @ x, scale, out=np.full(scale.shape, np.nan), where=scale > 0)
 
-    pairs = zip(ranks(x, apart=SAME), ranks(np.swapaxes(y, 1, 2), apart=SAME), strict=True)
-    return np.array([one(*pair) for pair in pairs])
+    def each(x: FloatArray, y: FloatArray) -> FloatArray:
+        # Means of x, (replicate, head), and of y, (replicate, head, n).
+        pairs = zip(ranks(x, apart=SAME), ranks(np.swapaxes(y, 1, 2), apart=SAME), strict=True)
+        return np.array([one(*pair) for pair in pairs])
+
+    step = max(1, AT_ONCE // (sizes * table.heads))
+    x, y = (means_without(values) for values in (table.similarity, table.recall))
+    rows = [
+        each(x[first : first + step], y[first : first + step]) for first in range(0, len(x), step)
+    ]
+    band = [
+        each(shares @ table.similarity, np.tensordot(shares, table.recall, 1))
+        for shares in (draws[first : first + step] for first in range(0, len(draws), step))
+    ]
+    drawn = np.concatenate(band) if band else np.empty((0, sizes))
+    return _estimates({"correlation": np.concatenate(rows)}, sizes, drawn)
 
 
 def _estimates(
