@@ -156,7 +156,6 @@ def summary_of(head: Ranked, n: IntArray, sigma: FloatArray, extremes: FloatArra
     """
     sizes, back = distinct(n)
     found = extremes_of(head.a, np.array(-1 if head.sink is None else head.sink), n, extremes)
-    # one row after another: numpy adds each in the same way, whatever lies beside it
     total = [row[:size].sum() for row, size in zip(sigma, sizes.tolist(), strict=True)]
     sums = {"sigma": sigma[back], "sigma_ss": np.array(total)[back]}
     return Summary(**{name: getattr(found, name) for name in Extremes.__slots__}, **sums)
