@@ -1,10 +1,10 @@
 """One document while it is measured: its layers go to the observers, its arrays into buffers.
 
-A layer whose tensors are measured on the CPU is done when its call returns. One that is measured
-where it lives leaves tensors there, which come to the host when the document is whole; an observer
-that needs the CPU gets a copy in a thread beside, while the model goes on. Which layer is measured
-how does not change what a thread writes, so equal runs give equal numbers. Imports torch and this
-room's observers.
+A layer whose tensors are measured on the CPU is done when its call returns, but for observers that
+ask for the thread beside: it goes on with them while the model does. A layer that is measured where
+it lives leaves tensors there, which come to the host when the document is whole; an observer that
+needs the CPU gets a copy in the thread beside. Which layer is measured how does not change what a
+thread writes, so equal runs give equal numbers. Imports torch and this room's observers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from empirical.capture.waiting import Waiting
 from empirical.store.layout import GroupPlan
 
 AHEAD: Final = 2
-"""Layers that may wait for the thread beside; more would fill the device's memory."""
+"""Layers that may wait for the thread beside; more would fill the memory."""
 
 CHECK: Final = ""
 """Stands for a group where what is kept is whether a captured row is finite."""
@@ -54,7 +54,7 @@ class Document:
                 infinity.
         """
         if not view.on_device:
-            self._measure(view, self.observers)
+            self._measure_on_host(view)
             return
         for what, rows in finite_rows(view).items():
             self.waiting.add((CHECK, view.layer, what), rows)
@@ -65,10 +65,8 @@ class Document:
             self._measure_gathered()
         others = [one for one in self.observers if not hasattr(one, "on_device")]
         if others:
-            copied = self.beside.submit(self._measure_beside, view, others, _now(view))
-            self.pending.append(copied)
-        while len(self.pending) > AHEAD:
-            self.pending.popleft().result()
+            copied = self.beside.submit(self._measure_copy, view, others, _now(view))
+            self._await_but(copied)
 
     def whole(self) -> Buffers:
         """Wait for what is under way, bring the arrays to the host and return all of them.
@@ -88,6 +86,22 @@ class Document:
                 self.buffers.put(group, layer, {name: array})
         return self.buffers
 
+    def _measure_on_host(self, view: LayerView) -> None:
+        """Have a layer measured on the CPU; where the model has one core, all of it here."""
+        refuse_non_finite(view, self.name)
+        cores = torch.get_num_threads()
+        apart = [one for one in self.observers if cores > 1 and getattr(one, "beside", False)]
+        later = self.beside.submit(self._measure, view, apart) if apart else None
+        self._measure(view, [one for one in self.observers if one not in apart])
+        if later is not None:
+            self._await_but(later)
+
+    def _await_but(self, latest: Future[None]) -> None:
+        """Wait for layers in the thread beside until no more than `AHEAD` are under way."""
+        self.pending.append(latest)
+        while len(self.pending) > AHEAD:
+            self.pending.popleft().result()
+
     def _measure_gathered(self) -> None:
         """Have the layers that are gathered measured where they live."""
         if not self.gathered:
@@ -104,15 +118,16 @@ class Document:
                         self.waiting.add((observer.group, view.layer, name), one)
         self.gathered = []
 
-    def _measure_beside(
+    def _measure_copy(
         self, view: LayerView, observers: Sequence[Observer], ready: torch.cuda.Event | None
     ) -> None:
         if ready is not None:
             ready.synchronize()
-        self._measure(view.on_host(), observers)
+        copied = view.on_host()
+        refuse_non_finite(copied, self.name)
+        self._measure(copied, observers)
 
     def _measure(self, view: LayerView, observers: Sequence[Observer]) -> None:
-        refuse_non_finite(view, self.name)
         for observer in observers:
             self.buffers.put(observer.group, view.layer, observer(view))
 

@@ -125,7 +125,7 @@ class Measuring:
         Args:
             source: hands over their layers.
             batch: the documents.
-            beside: a thread for what is measured on the CPU while a device goes on.
+            beside: a thread for what is measured on the CPU while the model goes on.
             on_layer: called after each layer with how many are measured.
 
         Raises:

@@ -44,7 +44,8 @@ class Observer(Protocol):
 
     One that can measure layers where they live has a method `on_device` besides: from several of
     them (`Together`) to the arrays of each, of which tensors and `Later` wait there until the
-    document is whole. It must not wait for the device. All others get tensors on the CPU.
+    document is whole. It must not wait for the device. All others get tensors on the CPU. One that
+    has `beside` set is called in a thread beside the model's own there, too, if that has several.
     """
 
     @property

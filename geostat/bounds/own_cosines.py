@@ -25,6 +25,7 @@ class MeasuredEnvelope:
 
     points: int | None = ENVELOPE_POINTS
     group: ClassVar[str] = "measured_envelope"
+    beside: ClassVar[bool] = True
 
     def plan(self, shape: RunShape) -> GroupPlan:
         """Lay out /measured_envelope (layer, edition, head, n_envelope)."""

@@ -1,11 +1,8 @@
-"""Ranks along the last axis, ties sharing their mean rank, by scipy. Imports numpy and
-scipy.stats.
-"""
+"""Ranks along the last axis, ties sharing their mean rank. Imports numpy."""
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import rankdata
 
 from geostat.statistics.arrays import FloatArray
 
@@ -22,11 +19,15 @@ def ranks(values: FloatArray, *, apart: float = 0.0) -> FloatArray:
     """
     order = np.argsort(values, axis=-1)
     ordered = np.take_along_axis(values, order, axis=-1)
-    # Values that count as equal get one number, counted up along the order wherever a neighbour is
-    # farther than `apart`.
-    steps = np.cumsum(ordered[..., 1:] > ordered[..., :-1] + apart, axis=-1)
-    numbers = np.zeros(values.shape, dtype=np.int64)
-    np.put_along_axis(numbers, order[..., 1:], steps, axis=-1)
-    return np.where(
-        np.isnan(values).any(axis=-1, keepdims=True), np.nan, rankdata(numbers, axis=-1)
-    )
+    # In the order a value is tied with the one before unless it is farther than `apart`: each takes
+    # the middle of the first and the last place of those that it is tied with.
+    tied = ~(ordered[..., 1:] > ordered[..., :-1] + apart)
+    place = np.broadcast_to(np.arange(values.shape[-1]), values.shape)
+    first, last = place.copy(), place.copy()
+    first[..., 1:][tied] = 0
+    last[..., :-1][tied] = values.shape[-1]
+    np.maximum.accumulate(first, axis=-1, out=first)
+    last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
+    found = np.empty(values.shape)
+    np.put_along_axis(found, order, (first + last) / 2 + 1, axis=-1)
+    return np.where(np.isnan(values).any(axis=-1, keepdims=True), np.nan, found)

@@ -5,7 +5,8 @@ and what is done in a thread beside.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -165,13 +166,71 @@ def test_an_observer_that_knows_no_device_gets_the_cpu_in_a_thread_beside(tmp_pa
     assert here.threads == {threading.current_thread().name}
 
 
-def test_what_goes_wrong_beside_is_passed_on(tmp_path: Path) -> None:
-    class Broken(OnHost):
+class Beside(OnHost):
+    """An observer that asks for the thread beside."""
+
+    beside = True
+
+
+@pytest.fixture
+def cores(request: pytest.FixtureRequest) -> Iterator[int]:
+    """So many threads for the model."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("cores", [1, 2], indirect=True)
+def test_an_observer_that_asks_for_the_thread_beside_gets_it_where_the_model_has_several(
+    tmp_path: Path, cores: int
+) -> None:
+    beside, here = Beside(), OnHost()
+    one = small_run(tmp_path / "one", observers=[Geometry(), beside], measure="cpu")
+    other = small_run(tmp_path / "other", observers=[Geometry(), here], measure="cpu")
+    xr.testing.assert_identical(one.read("mine"), other.read("mine"))
+    assert np.isfinite(one.read("mine").last_weight).all()
+    assert [name.startswith("geostat-beside") for name in beside.threads] == [cores > 1]
+
+
+@pytest.mark.parametrize("cores", [2], indirect=True)
+@pytest.mark.usefixtures("cores")
+def test_the_model_goes_on_while_layers_are_measured_beside_but_not_further_than_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = [threading.Event() for _ in range(4)]
+    ahead: list[int] = []
+
+    class Slow(Beside):
+        def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
+            if view.layer < 3:
+                assert begun[view.layer + 1].wait(30)  # the model goes on
+            time.sleep(0.02)  # and would go further
+            ahead.append(sum(one.is_set() for one in begun) - 1 - view.layer)
+            return super().__call__(view)
+
+    class Now(OnHost):
+        group = "now"
+
+        def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
+            begun[view.layer].set()
+            return super().__call__(view)
+
+    monkeypatch.setattr(document, "AHEAD", 1)
+    small_run(tmp_path / "run", documents=1, observers=[Slow(), Now()], measure="cpu")
+    assert ahead == [1, 1, 1, 0]
+
+
+@pytest.mark.parametrize("cores", [2], indirect=True)
+@pytest.mark.parametrize("measure", ["cpu", "device"])
+@pytest.mark.usefixtures("cores")
+def test_what_goes_wrong_beside_is_passed_on(tmp_path: Path, measure: str) -> None:
+    class Broken(Beside):
         def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
             raise InputError("cannot measure this.")
 
     with pytest.raises(InputError, match=r"cannot measure this\."):
-        small_run(tmp_path / "run", observers=[Geometry(), Broken()], measure="device")
+        small_run(tmp_path / "run", observers=[Geometry(), Broken()], measure=measure)
     assert not (tmp_path / "run").exists()
 
 
