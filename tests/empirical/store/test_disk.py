@@ -199,6 +199,18 @@ def flushed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return seen
 
 
+def test_to_flush_is_to_wait_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(disk.os, "fsync", lambda file: synced.append(os.fstat(file).st_ino))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_bytes(b"1")
+    disk.flush(tmp_path / "file")
+    disk.flush_folder(tmp_path / "folder")
+    assert synced == [(tmp_path / name).stat().st_ino for name in ("file", "folder")]
+    disk.replace(tmp_path / "new", "2")
+    assert synced[2:] == [path.stat().st_ino for path in (tmp_path / "new", tmp_path)]
+
+
 def test_a_document_is_on_the_disk_before_it_counts_and_its_folder_behind(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

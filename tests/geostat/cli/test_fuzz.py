@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import huggingface_hub
@@ -21,6 +22,9 @@ from empirical.store.rows import read_rows
 from empirical.store.store import Store
 from geostat.display.tree import with_display
 from geostat.runs import measurement, render
+from geostat.runs.effective import session
+from geostat.runs.normaliser import normaliser
+from geostat.runs.settings import Settings
 from geostat.what_if import answer
 from reports.figures import every
 from reports.page import page
@@ -82,6 +86,13 @@ def quick(
     def lent(self: object) -> Any:
         yield None
 
+    def ended() -> Any:
+        raise SystemExit(0)
+
+    def found(asked: Settings) -> SimpleNamespace:
+        """A model with which a command ends where it would be run, again and again."""
+        return SimpleNamespace(heads=measurement.find_model(asked).heads, lent=ended)
+
     def captured(*given: object, **asked: object) -> Store:
         return Store.open(here / "done" / "run.zarr")
 
@@ -92,6 +103,8 @@ def quick(
     monkeypatch.setattr(folders, "converted", lambda *given: here / "model")
     monkeypatch.setattr(folders, "file_sha256", lambda path: "0" * 64)
     monkeypatch.setattr(models.FoundModel, "lent", lent)
+    for module in (session, normaliser):
+        monkeypatch.setattr(module, "find_model", found)
     monkeypatch.setattr(measurement, "capture", captured)
     monkeypatch.setattr(answer, "write", lambda *given, **how: [])
     monkeypatch.setattr(Store, "put", lambda self, groups, drops=(): None)
