@@ -83,28 +83,34 @@ def look_up_row(
         out[m] = row[0] + f * (row[1] + f * (row[2] + f * row[3]))
 
 
-@compiled(error_model="numpy", fastmath={"contract", "nsz", "nnan", "reassoc"})
+@compiled(error_model="numpy", fastmath={"contract", "nsz", "nnan"})
 def add_row(
     r: FloatArray, looked_up: FloatArray, column_total: FloatArray, column_least: FloatArray
 ) -> tuple[float, float]:
     """Add one row's probabilities to the columns, and its r to their least; return the row's total
-    and least. No r may be NaN.
+    and least. No r may be NaN. `looked_up` becomes the probabilities.
 
-    The row's least apart from the rest, which would be done one number after another with it.
+    The row's own apart from the rest, which would be done one number after another with it: its
+    total in four parts, an order that no compiler may change, so that equal runs have equal bits.
     """
-    total, least = 0.0, 1.0
     for m in range(r.shape[0]):
         p = max(looked_up[m], 0.0)
         p = p if r[m] >= 0 else 1.0 - p
-        total += p
+        looked_up[m] = p
         column_total[m] += p
         column_least[m] = min(column_least[m], r[m])
+    one, two, three, four, least = 0.0, 0.0, 0.0, 0.0, 1.0
     whole = r.shape[0] - r.shape[0] % 4
     for m in range(0, whole, 4):
+        one += looked_up[m]
+        two += looked_up[m + 1]
+        three += looked_up[m + 2]
+        four += looked_up[m + 3]
         least = min(least, min(min(r[m], r[m + 1]), min(r[m + 2], r[m + 3])))
     for m in range(whole, r.shape[0]):
+        one += looked_up[m]
         least = min(least, r[m])
-    return total, least
+    return (one + two) + (three + four), least
 
 
 @compiled(error_model="numpy")
