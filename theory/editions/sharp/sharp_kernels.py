@@ -66,8 +66,8 @@ def pair_ratios(
 def look_up_row(
     table: FloatArray, r: FloatArray, cell: npt.NDArray[np.int32], rest: FloatArray, out: FloatArray
 ) -> None:
-    """Write what the table says of each |r| into `out`; `cell` and `rest` are scratch. No r may be
-    NaN.
+    """Write what the table (cells + 1, 4) says of each |r| (M,) into `out`; `cell` and `rest` are
+    scratch. No r may be NaN.
 
     As two loops: the first reads several numbers at once, which looking up in the table keeps a
     loop from. An index without a sign is not asked whether it counts from the end.
@@ -87,8 +87,8 @@ def look_up_row(
 def add_row(
     r: FloatArray, looked_up: FloatArray, column_total: FloatArray, column_least: FloatArray
 ) -> tuple[float, float]:
-    """Add one row's probabilities to the columns, and its r to their least; return the row's total
-    and least. No r may be NaN. `looked_up` becomes the probabilities.
+    """Add one row's probabilities to the columns, and its r to their least, all (M,); return the
+    row's total and least. No r may be NaN. `looked_up` becomes the probabilities.
 
     The row's own apart from the rest, which would be done one number after another with it: its
     total in four parts, an order that no compiler may change, so that equal runs have equal bits.
