@@ -1,5 +1,5 @@
-"""A disk that fails at one step: a file opened to write, bytes written, flushed, a file moved, a
-folder made. Only what lies below a folder counts, and what is flushed.
+"""A disk that fails at one step, or from it on: a file opened to write, bytes written, flushed, a
+file moved, a folder made. Only what lies below a folder counts, and what is flushed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 EVENTS = {"os.rename", "os.mkdir", "os.link"}
 
 
-def failing_at(step: int | None, error: int, folder: Path, counter: Path) -> None:
-    """From now on count the steps of this process; the given one fails, or, where none is given,
-    the counter tells how many there were.
+def failing_at(
+    step: int | None, error: int, folder: Path, counter: Path, *, lasting: bool = False
+) -> None:
+    """From now on count the steps of this process; the given one fails, with `lasting` all after
+    it, too; where none is given, the counter tells how many there were.
     """
     lock, told = threading.Lock(), os.open(counter, os.O_WRONLY | os.O_CREAT)
     flush, opened, count, below = os.fsync, io.open, 0, str(folder)
@@ -29,7 +31,7 @@ def failing_at(step: int | None, error: int, folder: Path, counter: Path) -> Non
             count += 1
             if step is None:
                 os.pwrite(told, f"{count:9d}".encode(), 0)
-            elif count == step:
+            elif count == step or (lasting and count > step):
                 raise OSError(error, os.strerror(error), where)
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:

@@ -17,15 +17,6 @@ from empirical.store.store import Store
 from empirical.tap.refusals import attention_layers
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, by its path."""
-    return {
-        str(file.relative_to(folder)): file.read_bytes()
-        for file in sorted(folder.rglob("*"))
-        if file.is_file()
-    }
-
-
 def loaded(family: str) -> LoadedModel:
     """A tiny random model as `load` would return it; it has no tokenizer."""
     model = tiny(family)

@@ -78,6 +78,23 @@ PROTECTIONS = (
         f"{STORE}/test_disk.py::test_a_full_disk_is_one_line_and_keeps_the_documents",
     ),
     Protection(
+        "a disk that fails while a file is replaced",
+        DISK,
+        """    draft = path.with_name(f".{path.name}{DRAFT}")
+    try:
+        with open(draft, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+""",
+        "    path.write_bytes(data)\n",
+        f"{STORE}/test_every_step.py::test_a_step_that_fails_loses_nothing_whichever_it_is",
+        "lasting",
+    ),
+    Protection(
         "a first document that fails",
         "empirical/store/store.py",
         "                shutil.rmtree(self._folder, ignore_errors=True)\n            raise",

@@ -11,7 +11,8 @@ import torch
 import xarray as xr
 import zarr
 from support.families import WINDOW
-from support.runs import contents, loaded, random_windows, small_run
+from support.places import contents
+from support.runs import loaded, random_windows, small_run
 
 from empirical.capture import source
 from empirical.capture.capture import capture

@@ -15,7 +15,8 @@ import torch
 import xarray as xr
 from support.dispatched import Operations
 from support.families import tiny
-from support.runs import contents, loaded, random_windows, small_run
+from support.places import contents
+from support.runs import loaded, random_windows, small_run
 
 from empirical.capture import document, waiting
 from empirical.capture import source as source_module

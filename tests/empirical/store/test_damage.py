@@ -18,8 +18,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from support.damage import KINDS, damaged, files, flipped
-from support.places import ROOT
-from support.runs import contents
+from support.places import ROOT, contents
 from support.stores import NORMS, arrays, chunks_changed, row, small_store
 
 from empirical.errors import InputError, StoreError

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 import pytest
 import xarray as xr
-from support.runs import contents
+from support.places import contents
 from support.stores import NORMS, PLAN, WORDS, arrays, names, row, small_store
 from zarr.core import sync as sync_module
 

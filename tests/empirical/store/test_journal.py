@@ -17,7 +17,7 @@ import pytest
 import xarray as xr
 import zarr
 from support.damage import KINDS, damaged, flipped
-from support.runs import contents
+from support.places import contents
 from support.stores import NORMS, PLAN, WORDS, arrays, names, row
 
 from empirical.errors import InputError, StoreError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import zarr
-from support.runs import contents
+from support.places import contents
 from support.stores import NORMS, names, small_store
 
 from empirical.errors import InputError, StoreError

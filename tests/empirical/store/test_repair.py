@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from support.damage import KINDS, cut, damaged, emptied, files, flipped
-from support.runs import contents
+from support.places import contents
 from support.stores import NORMS, PLAN, arrays, chunks_changed, row
 
 from empirical.errors import StoreError

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from support.runs import contents
+from support.places import contents
 from support.stores import NORMS, PLAN, WORDS, arrays, chunks_changed, names, row, small_store
 
 from empirical.errors import InputError, StoreError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.damage import KINDS, cut, damaged, emptied, files, flipped
-from support.runs import contents
+from support.places import contents
 from support.spine import LENGTH, Finished, geostat
 
 import geostat as gs

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from support.families import letters, tiny
-from support.runs import contents
+from support.places import contents
 from support.spine import LENGTH, Finished, Said, capturing, geostat, refused
 
 from empirical.schema import Variable

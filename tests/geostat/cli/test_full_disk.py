@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.runs import contents
+from support.places import contents
 from support.spine import LENGTH, Finished, geostat
 
 from empirical.store.store import Store

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.families import letters, tiny
-from support.runs import contents
+from support.places import contents
 from support.spine import LENGTH, geostat, refused
 from transformers import PreTrainedModel
 

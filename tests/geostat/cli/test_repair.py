@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from support.damage import KINDS, damaged, emptied, files, flipped
-from support.runs import contents
+from support.places import contents
 from support.spine import LENGTH, Finished, Said, geostat, refused
 
 import geostat as gs

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.runs import contents
+from support.places import contents
 from support.spine import LENGTH, Finished, Said, capturing, geostat, refused
 
 from empirical.store.integrity import check

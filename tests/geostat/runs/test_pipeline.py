@@ -15,7 +15,8 @@ import pytest
 import torch
 import xarray as xr
 from support.families import letters, tiny
-from support.runs import contents, small_run
+from support.places import contents
+from support.runs import small_run
 from support.spine import LENGTH, Finished, run_tree
 
 from empirical.errors import InputError as MeasurementError

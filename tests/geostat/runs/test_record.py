@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from support.runs import contents, small_run
+from support.places import contents
+from support.runs import small_run
 from support.spine import Finished
 
 from empirical.errors import InputError as MeasurementError

@@ -12,7 +12,7 @@ import pytest
 import torch
 import xarray as xr
 from support.families import FAMILIES, OTHERS, tiny
-from support.runs import contents
+from support.places import contents
 from support.spine import LENGTH, geostat, refused
 from transformers import PreTrainedModel
 

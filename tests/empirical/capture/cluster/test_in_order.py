@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.runs import contents, loaded, random_windows, small_run
+from support.places import contents
+from support.runs import loaded, random_windows, small_run
 
 from empirical.capture.capture import capture
 from empirical.capture.cluster.in_order import in_order
