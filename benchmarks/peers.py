@@ -172,7 +172,7 @@ def agree(length: int) -> None:
 
 
 def memory(name: str, length: int) -> int:
-    """Most memory of a process that runs one contender twice, in MB."""
+    """Most memory of a process that runs one contender, in MB."""
     command = [sys.executable, "-m", "benchmarks.peers", "--peak", name, "--length", str(length)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return int(done.stdout.split()[-1])

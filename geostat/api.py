@@ -76,7 +76,7 @@ def documents(*patterns: str | Path) -> tuple[Path, ...]:
 def capture(
     model: str | torch.nn.Module | None = None,
     *,
-    documents: str | Path | Iterable[Any] = (),
+    documents: str | Path | Iterable[Any] | None = None,
     count: int | None = None,
     length: int = 1024,
     out: str | Path = "run.zarr",

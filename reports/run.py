@@ -93,7 +93,7 @@ class Run:
             if name not in tree.children:
                 raise InputError(
                     f"the run holds no /{name}; expected {', '.join(NEEDED)}. Fit and confront it"
-                    " first."
+                    " first; what was saved is there once the run is opened again."
                 )
         groups = {
             name: tree[name].to_dataset() if name in tree.children else None

@@ -22,13 +22,13 @@ OWN_DOCUMENTS: Final = 8
 
 DOCUMENT_MB, ARRAYS = 8.28, 58
 """A document of the built-in model, 1,024 tokens, packed; its arrays. `benchmarks.cluster`."""
-WRITER_MS: Final = 25.2
+WRITER_MS: Final = 25.1
 """Time of the writer for such a document that arrives packed, shards included, alone on two cores.
 `benchmarks.cluster --writer`.
 """
-ENVELOPE_S: Final = 4.09
+ENVELOPE_S: Final = 2.80
 """Measured envelopes of such a document, one thread. `benchmarks.cluster --writer`."""
-FIT_S, CONFRONT_S = 29.9, 83.7
+FIT_S, CONFRONT_S = 25.2, 45.5
 """`seconds` in run.json of the built-in run: 8 documents, two cores."""
 
 LEAST_US: Final = {"geometry": 381, "baselines": 282, "16 queries": 2419}

@@ -31,6 +31,9 @@ LIBRARIES = ("torch", "transformers", "numpy", "numba")
 UNTOLD = {"measure": "cpu"}
 """What runs were whose provenance does not tell it, as it was not to be chosen."""
 
+UNTOLD_OF_MODEL = frozenset({"config_sha256"})
+"""What a run's provenance may not tell of its model: where it does not, any will do."""
+
 RECORDED_ONLY = "git_commit"
 """All other provenance must agree before documents are added to a store."""
 
@@ -169,6 +172,7 @@ def differing(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> list[tuple
                 (f"{name}.{key}", old.get(key), new.get(key))
                 for key in sorted({*old, *new})
                 if old.get(key) != new.get(key)
+                and not (key in UNTOLD_OF_MODEL and old.get(key) is None)
             ]
         elif old != new and name != RECORDED_ONLY:
             out.append((name, old, new))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from empirical.sources.models import LoadedModel
 from empirical.tap.parity import parity
+from empirical.tap.placed import brought_to, device_of
 from empirical.tap.tap import TappedLayer, tap
 
 PARITY_TOKENS: Final = 1024
@@ -88,8 +89,12 @@ class Tapped:
 
     @property
     def devices(self) -> Collection[str]:
-        """Those of its parameters."""
-        return {parameter.device.type for parameter in self.model.model.parameters()}
+        """Those of its parameters, or where they are brought."""
+        model = self.model.model
+        there = {parameter.device.type for parameter in model.parameters()}
+        if "meta" in there and (device := brought_to(model.get_decoder())) is not None:
+            there = there - {"meta"} | {device.type}
+        return there
 
     def provenance(self) -> dict[str, Any]:
         """Which model it is."""
@@ -97,9 +102,8 @@ class Tapped:
 
     def check(self, token_ids: NDArray[np.int32], queries: torch.Tensor) -> dict[str, Any]:
         """Compare the tap with the eager implementation."""
-        ids = torch.as_tensor(
-            token_ids[:, :PARITY_TOKENS].astype(np.int64), device=self.model.model.device
-        )
+        device = device_of(self.model.model.get_decoder())
+        ids = torch.as_tensor(token_ids[:, :PARITY_TOKENS].astype(np.int64), device=device)
         held = queries[:, queries[0] < ids.shape[1]]
         checked = parity(self.model.model, ids, queries=held if held.numel() else None)
         checked.judge(self.model.dtype)

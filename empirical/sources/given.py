@@ -7,7 +7,6 @@ and weights. Imports numpy, torch and transformers.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,11 +19,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from empirical.errors import InputError
 from empirical.sources import texts
+from empirical.sources.digests import weights_sha256
 from empirical.sources.models import DTYPES, LoadedModel, layers_and_heads, loaded
 from empirical.sources.paths import path_of
 from empirical.sources.texts import Corpus, Document
+from empirical.tap.placed import brought_to, device_of
 from empirical.tap.refusals import attention_layers, refuse_too_long
 
+LARGEST_ID = 2**31 - 1
 NAME = "documents in memory"
 """What a run calls texts and token ids that came from no file."""
 
@@ -66,8 +68,8 @@ class HeldModel:
         """
         name = str(getattr(self.decoder.config, "_name_or_path", "") or "")
         trained = [module for module in self.decoder.modules() if module.training]
-        self.decoder.eval()
         try:
+            self.decoder.eval()
             yield loaded(
                 self.decoder,
                 self.tokenizer,
@@ -75,7 +77,7 @@ class HeldModel:
                 revision=getattr(self.decoder.config, "_commit_hash", None),
                 sha256=weights_sha256(self.decoder) if self.hashed else None,
                 dtype=_dtype(self.decoder),
-                device=str(self.decoder.device),
+                device=str(device_of(self.decoder)),
             )
         finally:
             for module in trained:
@@ -97,8 +99,14 @@ def held(
         hashed: identify its weights by their sha256, which reads all of them.
 
     Raises:
-        InputError: it has no decoder of transformers.
+        InputError: it has no decoder of transformers, or puts virtual tokens before a text, as
+            peft's prompt and prefix tuning do, which that decoder does not.
     """
+    if getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False):
+        raise InputError(
+            f"model={type(model).__name__}: reads virtual tokens before each text, expected a model"
+            " that reads its texts alone. Give the model inside it to measure that one."
+        )
     find = getattr(model, "get_decoder", None)
     decoder = find() if callable(find) else None
     if not isinstance(decoder, PreTrainedModel):
@@ -107,30 +115,12 @@ def held(
             f"model={seen}: has no decoder of transformers, expected a PreTrainedModel, or a module"
             " whose get_decoder() returns one. Give the model inside it."
         )
+    if decoder.device.type == "meta" and brought_to(decoder) is None:
+        raise InputError(
+            f"model={type(model).__name__}: has only the shapes of its weights (device meta),"
+            " expected a model in memory. Load its weights."
+        )
     return HeldModel(decoder=decoder, whole=model, tokenizer=tokenizer, hashed=hashed)
-
-
-def weights_sha256(model: torch.nn.Module) -> str:
-    """Return the sha256 of a model's weights: of name, type, shape and bytes of each entry of its
-    state, in the order of names. On any device the same.
-
-    Raises:
-        InputError: a weight is not in memory, as of layers that were moved to the disk.
-    """
-    digest = hashlib.sha256()
-    for name, value in sorted(model.state_dict().items()):
-        if not isinstance(value, torch.Tensor):
-            continue
-        if value.is_meta:
-            raise InputError(
-                f"model: its weight {name} is not in memory, so it cannot be hashed. Give"
-                " hash_weights=False."
-            )
-        told = f"{name} {value.dtype} {tuple(value.shape)}\n"
-        digest.update(told.encode())
-        flat = value.detach().cpu().contiguous().reshape(-1)
-        digest.update(flat.view(torch.uint8).numpy().data)
-    return digest.hexdigest()
 
 
 def _dtype(model: PreTrainedModel) -> str:
@@ -171,10 +161,21 @@ def documents(given: Iterable[Any], *, field: str = "text") -> Corpus:
 def _entry(place: int, one: Any, field: str) -> Iterable[Document]:
     name = f"document {place}"
     if isinstance(one, str) and is_text(one):
+        _refuse_no_unicode(one, name)
         return [Document(name=name, text=one)]
     if isinstance(one, str | Path):
         return texts.from_paths([one], field=field)
     return [Document(name=name, text="", token_ids=_ids(one, name))]
+
+
+def _refuse_no_unicode(text: str, name: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{name}: is no Unicode text (at letter {error.start}), expected one. Read its file as"
+            " UTF-8."
+        ) from error
 
 
 def is_text(one: str) -> bool:
@@ -194,9 +195,14 @@ def is_text(one: str) -> bool:
 def _ids(one: Any, name: str) -> tuple[int, ...]:
     """Read token ids; an InputError where they are none."""
     values = one.detach().cpu().numpy() if isinstance(one, torch.Tensor) else np.asarray(one)
-    if values.ndim != 1 or values.dtype.kind not in "iu" or (values < 0).any():
+    if (
+        values.ndim != 1
+        or values.dtype.kind not in "iu"
+        or (values < 0).any()
+        or (values > LARGEST_ID).any()
+    ):
         raise InputError(
             f"{name}: is {type(one).__name__} of shape {values.shape}, expected a text, a path, or"
-            " token ids as one row of whole numbers. Give one document an entry."
+            " token ids as one row of whole numbers from 0 to 2³¹ − 1. Give one document an entry."
         )
     return tuple(values.tolist())

@@ -21,6 +21,7 @@ from transformers import (
 )
 
 from empirical.errors import InputError
+from empirical.sources.digests import config_sha256
 from empirical.sources.folders import Source, source_of
 from empirical.sources.pretrained import load, load_weights, quiet, read_headers, refuse_unfit
 from empirical.tap.refusals import attention_layers, refuse_too_long
@@ -44,6 +45,8 @@ class LoadedModel:
     """Of a local model's weights: of the file, or, where there are several, of the lines
     `sha256 name` in the order of names.
     """
+    config_sha256: str | None = None
+    """Of its configuration and active adapters (`digests.config_sha256`)."""
     family: str
     layers: int
     heads: int
@@ -153,6 +156,7 @@ def loaded(
         model=model,
         tokenizer=tokenizer,
         id=id,
+        config_sha256=config_sha256(model.get_decoder()),
         family=model.get_decoder().config.model_type,
         layers=len(shapes),
         heads=heads,

@@ -66,14 +66,16 @@ def check(
     """Compare every file of the run at `path`, of its result groups those that are looked at, with
     what the manifest says; returns the rows of its complete documents.
 
-    A StoreError names the first file that is missing or is not what was written, an InputError one
-    that may not be read.
+    A StoreError names the first file that is missing or is not what was written, and tells how many
+    more faults there are; an InputError names one that may not be read.
     """
     head = attributes["manifest"]["rows"]
     waiting = journal_rows(path, head["count"])
     settled = read_rows(path, head, more=bool(waiting))
-    for damage in damages(path, attributes, settled, len(waiting), results=results):
-        raise StoreError(str(damage))
+    found = list(damages(path, attributes, settled, len(waiting), results=results))
+    if found:
+        more = f" There are {len(found) - 1} more faults." if len(found) > 1 else ""
+        raise StoreError(f"{found[0]}{more}")
     return settled + waiting
 
 

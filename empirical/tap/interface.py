@@ -9,10 +9,12 @@ all, without a word. Imports torch and transformers only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from threading import Lock, RLock
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -26,6 +28,7 @@ from transformers.masking_utils import sdpa_mask
 
 from empirical.errors import InputError
 from empirical.tap.attention import Scoring, layer_output
+from empirical.tap.placed import device_of
 from empirical.tap.refusals import attention_layers, refuse_layer, refuse_mask
 
 NAME = "geostat_tap"
@@ -122,17 +125,18 @@ def forward(
     """Return the decoder's last hidden states of tokens that stand from `position` on, without a
     cache.
     """
-    ids, more = input_ids.to(decoder.device), {}
+    ids, more = input_ids.to(device_of(decoder)), {}
     if position:
         count = ids.shape[1]
         more["position_ids"] = torch.arange(position, position + count, device=ids.device)[None]
-    output = decoder(input_ids=ids, attention_mask=mask, use_cache=False, **more)
+    output = decoder(input_ids=ids, attention_mask=mask, use_cache=False, return_dict=True, **more)
     return output.last_hidden_state
 
 
 @contextmanager
 def implementation(decoder: PreTrainedModel, name: str) -> Iterator[None]:
-    """Run the decoder's attention under `name`, and put back what stood there.
+    """Run the decoder's attention under `name`, and put back what stood there. Another thread with
+    the same decoder waits until then.
 
     Each module asks its own configuration by name in every forward. `set_attn_implementation` would
     also ask whether the family may take PyTorch's kernel, and refuses those that need what the tap
@@ -143,14 +147,25 @@ def implementation(decoder: PreTrainedModel, name: str) -> Iterator[None]:
         for module in decoder.modules()
         if isinstance(getattr(module, "config", None), PreTrainedConfig)
     ]
-    before = [(config, config._attn_implementation) for config in configs]
-    try:
-        for config in configs:
-            config._attn_implementation = name
-        yield
-    finally:
-        for config, previous in before:
-            config._attn_implementation = previous
+    with _one_at_a_time(decoder):
+        before = [(config, config._attn_implementation) for config in configs]
+        try:
+            for config in configs:
+                config._attn_implementation = name
+            yield
+        finally:
+            for config, previous in before:
+                config._attn_implementation = previous
+
+
+def _one_at_a_time(decoder: PreTrainedModel) -> AbstractContextManager[Any]:
+    """Return the decoder's lock."""
+    with _LOCKS_ALONE:
+        return _LOCKS.setdefault(decoder, RLock())
+
+
+_LOCKS: Final[WeakKeyDictionary[PreTrainedModel, Any]] = WeakKeyDictionary()
+_LOCKS_ALONE: Final = Lock()
 
 
 def _mask(*args: object, **keywords: object) -> Tensor | None:

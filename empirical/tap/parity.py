@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 
 from empirical.errors import InputError
 from empirical.tap.interface import forward, implementation
+from empirical.tap.placed import device_of
 from empirical.tap.refusals import checked_mask
 from empirical.tap.tap import TappedLayer, analysed_positions, tap
 
@@ -93,7 +94,7 @@ def parity(
     tapped = tap(model, input_ids, keep, attention_mask, queries)
     decoder = model.get_decoder()
     mask = checked_mask(decoder, input_ids, attention_mask)
-    positions = analysed_positions(input_ids, mask, queries).to(decoder.device)
+    positions = analysed_positions(input_ids, mask, queries).to(device_of(decoder))
     modules = [module for module, _, _ in kept if module is not None]
     eager, rows = _eager(decoder, input_ids, mask, positions, modules)
     if len(rows) != len(kept):

@@ -13,6 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from empirical.errors import InputError
+from empirical.tap.placed import device_of
 
 ATTENTION_TYPES = frozenset({"full_attention", "sliding_attention", "chunked_attention"})
 """Entries of a model's `layer_types` whose layers weigh positions by a softmax."""
@@ -96,7 +97,7 @@ def checked_mask(
             f"attention_mask has shape {tuple(attention_mask.shape)}, expected that of input_ids,"
             f" {tuple(input_ids.shape)}."
         )
-    mask = attention_mask.to(device=decoder.device, dtype=torch.bool)
+    mask = attention_mask.to(device=device_of(decoder), dtype=torch.bool)
     seen = mask.any(dim=1)
     if not bool(seen.all()):
         raise InputError(

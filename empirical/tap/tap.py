@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 from empirical.errors import InputError
 from empirical.tap.attention import analysed_row
 from empirical.tap.interface import Attention, run_decoder
+from empirical.tap.placed import device_of
 from empirical.tap.refusals import checked_mask
 
 
@@ -79,7 +80,7 @@ def tap(
     """
     decoder = model.get_decoder()
     mask = checked_mask(decoder, input_ids, attention_mask)
-    rows = analysed_positions(input_ids, mask, queries).to(decoder.device)
+    rows = analysed_positions(input_ids, mask, queries).to(device_of(decoder))
     firsts: dict[int, tuple[Tensor, list[list[int]]]] = {}
 
     def attend(layer: Attention) -> Tensor:

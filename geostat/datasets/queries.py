@@ -39,7 +39,11 @@ def queries_in_words(queries: xr.Dataset | None, positions: int) -> str:
     """
     if queries is None:
         return "the last query"
-    number, first = queries.sizes["query"], int(queries["query_position"].min())
+    at = queries["query_position"].values
+    number, first = at.shape[-1], int(at.min())
     if first == positions - number:
         return f"the last {number} queries"
+    if first < positions // 2:
+        step = int(at.flat[1] - at.flat[0])
+        return f"{number} queries, one every {step} positions up to the last"
     return f"{number} queries spread over the second half"

@@ -24,7 +24,7 @@ COUNT: Final = 8
 
 def asked(
     model: str | torch.nn.Module | None,
-    given: str | Path | Iterable[Any],
+    given: str | Path | Iterable[Any] | None,
     *,
     count: int | None,
     length: int,
@@ -51,7 +51,7 @@ def asked(
         )
     if client is not None:
         further["cluster"] = client
-    entries = [given] if isinstance(given, str | Path) else list(given)
+    entries = _entries(given)
     texts = _corpus(entries, further)
     if count is None:
         count = usual if texts is None else len(entries)
@@ -71,6 +71,25 @@ def asked(
             " Give tokenizer=, or documents as token ids."
         )
     return settings, held(model, tokenizer, hashed=hash_weights), texts
+
+
+def _entries(given: Any) -> list[Any]:
+    """The documents one by one; none of those that come with Python."""
+    if given is None:
+        return []
+    entries = [given] if isinstance(given, str | Path) else list(given)
+    if not entries:
+        raise InputError(
+            "documents: holds none, expected text files, folders, texts or token ids. Leave it out"
+            " for the built-in texts."
+        )
+    for place, one in enumerate(entries):
+        if isinstance(one, str) and not one.strip():
+            raise InputError(
+                f"document {place}: is an empty text, expected some words, a path or token ids."
+                " Leave it out."
+            )
+    return entries
 
 
 def _corpus(entries: list[Any], further: dict[str, Any]) -> Corpus | None:

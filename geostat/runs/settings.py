@@ -6,7 +6,7 @@ knows.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
@@ -148,6 +148,8 @@ def settings_of(
                 f" expected one of {', '.join(words)}."
             )
     further["n"] = written(further.get("n", "default"))
+    further["queries"] = str(further.get("queries", "default"))
+    further["heads"] = named_heads(further.get("heads", ()))
     documents = (documents,) if isinstance(documents, str | Path) else documents
     text = tuple(Path(path) for path in documents)
     return Settings(model=model, text=text, documents=count, length=length, **further)
@@ -273,8 +275,8 @@ def refuse_text_as_model(settings: Settings) -> None:
     )
 
 
-def named_heads(names: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    """Read head names such as L5H3 into (layer, head).
+def named_heads(names: str | Iterable[str | tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Read head names such as L5H3 into (layer, head), which stays what it is.
 
     Raises:
         InputError: for a name of another form.
@@ -283,8 +285,9 @@ def named_heads(names: Sequence[str]) -> tuple[tuple[int, int], ...]:
     ((5, 3),)
     """
     heads = []
-    for name in names:
-        match = re.fullmatch(r"[Ll](\d+)[Hh](\d+)", name.strip())
+    for name in [names] if isinstance(names, str) else names:
+        layer_and_head = "L{}H{}".format(*name) if isinstance(name, tuple) else str(name)
+        match = re.fullmatch(r"[Ll](\d+)[Hh](\d+)", layer_and_head.strip())
         if match is None:
             raise InputError(
                 f"--head {name}: expected a layer and a head, such as L5H3. Name it so."

@@ -139,7 +139,7 @@ def _known(count: int | None, names: Any, token_ids: Any) -> int | None:
 
 def _asked(given: GivenTensors, **settings: Any) -> Settings:
     """Return the settings of a capture of tensors."""
-    from geostat.runs.settings import Settings, written
+    from geostat.runs.settings import Settings, named_heads, written
 
     for name in settings:
         if name not in SETTINGS:
@@ -147,8 +147,8 @@ def _asked(given: GivenTensors, **settings: Any) -> Settings:
                 f"from_tensors() has no keyword {name!r}, expected one of {', '.join(SETTINGS)}."
             )
     documents, positions = given.windows.token_ids.shape
-    if "n" in settings:
-        settings["n"] = written(settings["n"])
+    settings["n"] = written(settings.get("n", "default"))
+    settings["heads"] = named_heads(settings.get("heads", ()))
     return Settings(documents=documents, length=positions, queries=str(given.queries), **settings)
 
 

@@ -114,8 +114,8 @@ def warnings(run: Run) -> list[str]:
     elif run.documents < FEW:
         said.append(
             f"{run.documents} documents, fewer than {FEW}: intervals are wide (Student’s t with"
-            f" {run.documents - 1} degrees of freedom), and how often they hold was not simulated"
-            f" for so few. {more}"
+            f" {count(run.documents - 1, 'degree')} of freedom), and how often they hold was not"
+            f" simulated for so few. {more}"
         )
     model = run.attrs.get("model")
     window = model.get("sliding_window") if isinstance(model, Mapping) else None
@@ -148,7 +148,19 @@ def entries(attrs: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Everything of the provenance as (name, value), nested names joined by arrows, in the order
     of names.
     """
-    return list(_flattened({name: attrs[name] for name in attrs if name != "part"}, ()))
+    told = _flattened({name: attrs[name] for name in attrs if name != "part"}, ())
+    return [(_printable(name), _printable(value)) for name, value in told]
+
+
+def _printable(text: str) -> str:
+    r"""Write letters that are not to be seen, such as marks of direction, as their codes.
+
+    >>> _printable("a" + chr(0x202E) + "b")
+    'a\\u202eb'
+    """
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text
+    )
 
 
 PARITY = (

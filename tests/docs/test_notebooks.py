@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import jupytext
+import nbclient
 import pytest
 from support.places import DOCS
 from support.spine import Finished
@@ -9,14 +11,11 @@ from support.spine import Finished
 NOTEBOOKS = ("tour_of_one_model", "what_if_study")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NOTEBOOKS)
 @pytest.mark.filterwarnings("default")  # of the libraries that drive a kernel
 def test_a_notebook_runs(
     name: str, finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    jupytext = pytest.importorskip("jupytext", reason="the extra docs is not installed: make docs")
-    nbclient = pytest.importorskip("nbclient", reason="the extra docs is not installed: make docs")
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.setenv("PYTHONPATH", str(DOCS.parent))
     (tmp_path / "report").symlink_to(finished.out)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from support.places import DOCS
+from support.places import DOCS, ROOT
 from support.spine import LENGTH, Finished
 
 from docs.scripts import balls, cluster_on_paper, noise_limits, pages, unit_directions
@@ -112,3 +112,17 @@ def test_the_page_on_clusters_has_what_the_script_multiplies_out(
     cluster_on_paper.main()
     page = (DOCS / "how_to" / "cluster.md").read_text(encoding="utf-8")
     assert capsys.readouterr().out in page
+
+
+def test_what_is_multiplied_out_is_what_was_measured_last() -> None:
+    measured = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    constants = cluster_on_paper
+    assert f"take one thread {constants.ENVELOPE_S:.2f} s" in measured
+    assert f"| gets it packed, as from a worker | {constants.WRITER_MS} |" in measured
+    assert f"({constants.ARRAYS} arrays, {constants.DOCUMENT_MB} MB packed)" in measured
+    for name, least in (
+        ("geometry, default N", "geometry"),
+        ("baselines, last query", "baselines"),
+    ):
+        row = next(line for line in measured.splitlines() if line.startswith(f"| {name} |"))
+        assert f"| {constants.LEAST_US[least]:,} |" in row

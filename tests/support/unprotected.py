@@ -138,7 +138,7 @@ PROTECTIONS = (
         f"{STORE}/test_damage.py::test_a_chunk_in_the_place_of_another_is_found",
     ),
     Protection(
-        "a file that nobody wrote",
+        "a file in a group that nobody wrote",
         INTEGRITY,
         "        if file not in known:",
         "        if file is None:",

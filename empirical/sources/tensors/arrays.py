@@ -136,7 +136,8 @@ def layer(alpha: Any, values: Any, where: str) -> Layer:
 
 
 def float32(given: Any, what: str) -> Tensor:
-    """Return an array of any library as a float32 tensor: where it lies, if it is one of torch.
+    """Return an array of any library as a float32 tensor of its own: where it lies, if it is one of
+    torch.
 
     Raises:
         InputError: it is no array of floating-point numbers.
@@ -150,7 +151,8 @@ def float32(given: Any, what: str) -> Tensor:
             f"{what}: is a tensor of {str(tensor.dtype).removeprefix('torch.')} on {tensor.device},"
             " expected floating-point numbers that are in memory. Convert it first."
         )
-    return tensor.detach().float()
+    # A copy: whoever made it may write the next layer into the same memory.
+    return tensor.detach().to(torch.float32, copy=True)
 
 
 def dtype_of(given: Any) -> str:

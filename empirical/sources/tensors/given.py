@@ -49,6 +49,8 @@ class GivenTensors:
     """Tokens that the last query sees, by layer."""
     model: str
     dtype: str
+    device: str = "cpu"
+    """Type of the device on which the first layer lies, to which all are brought."""
     texts: dict[int, str] = field(default_factory=dict)
     """What token ids stand for."""
     _digest: Any = field(default_factory=hashlib.sha256)
@@ -63,8 +65,8 @@ class GivenTensors:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The CPU, where each layer is brought as it comes."""
-        return ("cpu",)
+        """The one where each layer is brought as it comes."""
+        return (self.device,)
 
     def provenance(self) -> dict[str, Any]:
         """What is told of the model: its name, its sizes and the type of its values."""
@@ -98,11 +100,12 @@ class GivenTensors:
         for index, one in enumerate(self._layers(document)):
             visible = self._visible(index, queries[0])
             one.refuse_faults(visible.to(one.alpha.device))
+            alpha, values = (part.to(self.device) for part in (one.alpha, one.values))
             on_layer(
                 TappedLayer(
                     index=index,
-                    alpha=one.alpha[None],
-                    values=one.values[None],
+                    alpha=alpha[None],
+                    values=values[None],
                     visible=visible[None],
                     first=[visible.to(torch.int8).argmax(dim=-1).tolist()],
                 )
@@ -223,13 +226,14 @@ def given_tensors(
         visible=visible_of(visible, stream.layers, sizes.positions),
         model=str(model),
         dtype=dtype_of(stream.first[1]),
+        device=first.values.device.type,
         texts={} if tokens is None else texts_of(tokens, held.token_ids),
     )
 
 
 def _queries(text: str | None, sizes: LayerSizes) -> Queries:
     """Read which queries the rows of weights are of."""
-    told = text or (f"last:{sizes.queries}" if sizes.queries > 1 else str(LAST))
+    told = str(text or "") or (f"last:{sizes.queries}" if sizes.queries > 1 else str(LAST))
     result = Queries.read(told, sizes.positions)
     if result.count != sizes.queries or result.way == "spread":
         raise InputError(

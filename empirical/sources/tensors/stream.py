@@ -144,9 +144,10 @@ def _agreed(what: str, keyword: str, *lengths: int | None) -> int:
     """Return how many there are, as told by the keyword or as found."""
     known = {length for length in lengths if length is not None}
     if len(known) > 1:
+        beside = ", at count, names and token_ids" if keyword == "count" else ""
         raise InputError(
             f"{what}: {' and '.join(str(one) for one in sorted(known))} {_words(keyword)} are told"
-            " of, expected one number. Look at the first axis of each."
+            f" of, expected one number. Look at the first axis of each{beside}."
         )
     if not known:
         raise InputError(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def ablate(
     model: str | torch.nn.Module | None = None,
     *,
-    documents: str | Path | Iterable[Any] = (),
+    documents: str | Path | Iterable[Any] | None = None,
     count: int | None = None,
     length: int = LENGTH,
     out: str | Path = "ablation",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def normaliser(
     model: str | torch.nn.Module | None = None,
     *,
-    documents: str | Path | Iterable[Any] = (),
+    documents: str | Path | Iterable[Any] | None = None,
     count: int | None = None,
     length: int = 1024,
     out: str | Path = "report",

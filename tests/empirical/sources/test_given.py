@@ -8,7 +8,8 @@ import torch
 from support.families import FAMILIES, letters, tiny
 
 from empirical.errors import InputError
-from empirical.sources.given import documents, held, is_text, weights_sha256
+from empirical.sources.digests import config_sha256, weights_sha256
+from empirical.sources.given import documents, held, is_text
 from empirical.sources.models import find
 
 
@@ -73,16 +74,46 @@ def test_weights_are_told_by_name_type_shape_and_bytes():
         assert other.sha256 is None
 
 
+def test_a_configuration_is_told_by_what_moves_numbers():
+    first = config_sha256(tiny("llama").get_decoder())
+    same, other = tiny("llama").get_decoder(), tiny("llama").get_decoder()
+    same.config.name_or_path, same.config.use_cache = "elsewhere", False
+    same.config._attn_implementation = "eager"
+    assert config_sha256(same) == first
+    other.config.rope_parameters["rope_theta"] = 500.0
+    assert config_sha256(other) != first
+
+
+@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing:FutureWarning")
 def test_adapters_of_peft_are_part_of_the_model():
-    peft = pytest.importorskip("peft", reason="peft is not installed")
+    import peft
+
     model = tiny("llama")
     plain = weights_sha256(model.get_decoder())
-    adapted = peft.get_peft_model(
-        model, peft.LoraConfig(target_modules=["v_proj"], init_lora_weights=False)
-    )
-    with held(adapted).lent() as lent:
-        assert lent.layers == 4
-        assert lent.sha256 != plain
+    config = peft.LoraConfig(target_modules=["v_proj"], init_lora_weights=False)
+    adapted = peft.get_peft_model(model, config, adapter_name="one")
+    adapted.add_adapter("two", config)
+    told = []
+    for name in ("one", "two", "one"):
+        adapted.set_adapter(name)
+        with held(adapted).lent() as lent:
+            assert lent.layers == 4
+            assert lent.sha256 != plain
+            told.append((lent.sha256, lent.config_sha256))
+    assert told[0] == told[2] != told[1]
+    assert told[0][0] == told[1][0], "the weights hold both"
+    with adapted.disable_adapter(), held(adapted).lent() as lent:
+        assert lent.config_sha256 not in {config for _, config in told}
+
+
+@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing:FutureWarning")
+@pytest.mark.parametrize("kind", ["PrefixTuningConfig", "PromptTuningConfig"])
+def test_virtual_tokens_before_a_text_are_refused(kind: str):
+    import peft
+
+    config = getattr(peft, kind)(task_type="CAUSAL_LM", num_virtual_tokens=4)
+    with pytest.raises(InputError, match="reads virtual tokens before each text"):
+        held(peft.get_peft_model(tiny("llama"), config))
 
 
 def test_weights_that_are_not_in_memory_cannot_be_hashed():

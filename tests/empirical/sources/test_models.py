@@ -20,6 +20,7 @@ from transformers.utils import logging
 
 from empirical.errors import InputError
 from empirical.sources import builtin, caches, folders, models, pretrained
+from empirical.sources.digests import config_sha256
 from empirical.sources.models import find
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -56,6 +57,7 @@ def test_a_local_folder_loads_with_what_its_layers_show(
         "id": str(tmp_path),
         "revision": None,
         "sha256": hashlib.sha256((tmp_path / "model.safetensors").read_bytes()).hexdigest(),
+        "config_sha256": config_sha256(loaded.model.get_decoder()),
         "family": family,
         "layers": 4,
         "heads": 4,
@@ -369,6 +371,7 @@ def test_the_built_in_model_is_smollm2() -> None:
         "revision": None,
         "bos_token_id": 1,
         "sha256": GGUF_SHA256,
+        "config_sha256": config_sha256(builtin_model().model.get_decoder()),
         "family": "llama",
         "layers": 30,
         "heads": 9,

@@ -139,6 +139,13 @@ def test_a_file_that_does_not_belong_to_the_run_is_found(store: Store, name: str
     Store.open(store.path)
 
 
+def test_it_is_told_how_much_more_is_damaged(store: Store) -> None:
+    for name in ("norms/C/c/0", "norms/zarr.json", "capture/layer/c/0"):
+        (store.path / name).write_bytes(b"")
+    with pytest.raises(StoreError, match=r"capture/layer/c/0: damaged.*There are 2 more faults\.$"):
+        Store.open(store.path)
+
+
 def test_every_chunk_of_a_result_is_written(store: Store) -> None:
     store.put({"weights": NORMS * np.nan})
     assert (store.path / "weights" / "C" / "c" / "0").exists()

@@ -84,4 +84,8 @@ def test_every_stage_is_of_the_means_but_bounds_and_regimes(run: xr.DataTree) ->
 def test_which_queries_is_said(run: xr.DataTree) -> None:
     means = run["queries"].to_dataset()
     assert queries_in_words(means, 40) == "the last 5 queries"
-    assert queries_in_words(means, 80) == "5 queries spread over the second half"
+    at = means[["query_position"]]
+    assert queries_in_words(at - 5, 50) == "5 queries spread over the second half"
+    apart = np.broadcast_to([15, 31, 47, 63, 79], at["query_position"].shape)
+    every = at.copy(data={"query_position": apart})
+    assert queries_in_words(every, 80) == "5 queries, one every 16 positions up to the last"

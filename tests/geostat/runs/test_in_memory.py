@@ -3,6 +3,7 @@ was.
 """
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import accelerate
@@ -107,9 +108,61 @@ def test_a_model_spread_over_places_gives_the_same_numbers(tmp_path: Path):
         xr.testing.assert_equal(numbers(found)[name], expected)
 
 
+def test_a_model_that_lies_elsewhere_until_it_runs_gives_the_same_numbers(tmp_path: Path):
+    ids = np.random.default_rng(0).integers(3, 90, (1, LENGTH))
+    asked = {"documents": ids, "null": False, **ASKED}
+    whole = gs.capture(tiny("llama"), out=tmp_path / "whole", **asked)
+    model = accelerate.cpu_offload(tiny("llama"), execution_device=torch.device("cpu"))
+    found = gs.capture(model, hash_weights=False, out=tmp_path / "elsewhere", **asked)
+    assert (found.attrs["model"]["device"], found.attrs["measure"]) == ("cpu", "cpu")
+    for name, expected in numbers(whole).items():
+        xr.testing.assert_equal(numbers(found)[name], expected)
+
+
+def test_a_model_with_another_configuration_is_not_mixed_in(tmp_path: Path):
+    ids = np.random.default_rng(0).integers(3, 90, (2, LENGTH))
+    model = tiny("llama")
+    gs.capture(model, documents=ids[:1], null=False, out=tmp_path, **ASKED)
+    model.config.rope_parameters["rope_theta"] = 500.0
+    with pytest.raises(InputError, match=r"was measured with model\.config_sha256"):
+        gs.capture(model, documents=ids, null=False, out=tmp_path, **ASKED)
+
+
+def test_two_threads_measure_one_model(tmp_path: Path):
+    ids = np.random.default_rng(0).integers(3, 90, (2, LENGTH))
+    model = tiny("llama")
+    before = model.config._attn_implementation
+
+    def measured(name: int) -> xr.DataTree:
+        return gs.capture(model, documents=ids, null=False, out=tmp_path / str(name), **ASKED)
+
+    with ThreadPoolExecutor(2) as threads:
+        one, other = threads.map(measured, range(2))
+    assert model.config._attn_implementation == before
+    for name, expected in numbers(one).items():
+        xr.testing.assert_identical(numbers(other)[name], expected)
+
+
+def test_what_a_call_names_is_read_as_on_the_command_line(tmp_path: Path):
+    ids = np.random.default_rng(0).integers(3, 90, (1, LENGTH))
+    model = tiny("llama")
+    model.config.return_dict = False
+    asked = {"documents": ids, "null": False, **ASKED}
+    named = gs.capture(model, heads=["L1H2"], out=tmp_path / "named", **asked)
+    pairs = gs.capture(model, heads=[(1, 2)], out=tmp_path / "pairs", **asked)
+    for name, expected in numbers(pairs).items():
+        xr.testing.assert_identical(numbers(named)[name], expected)
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
+        ({"documents": []}, "documents: holds none, expected text files"),
+        ({"documents": ["a text of words", " "]}, "document 1: is an empty text"),
+        ({"documents": ["a text \ud800 of words"]}, "document 0: is no Unicode text (at letter 7)"),
+        ({"documents": [[1, 2**31]]}, "whole numbers from 0 to 2³¹ − 1"),
+        ({"documents": [[1, 2, 3]], "queries": 8}, "queries 8: expected last, last:Q"),
+        ({"documents": None}, "tokenizer: is missing"),
         ({"documents": ["a text of words"]}, "tokenizer: is missing, expected that of the model"),
         ({}, "tokenizer: is missing"),
         ({"documents": [[1, 2, 3]], "dtype": "bfloat16"}, "dtype='bfloat16': tells how a model"),

@@ -104,6 +104,23 @@ def test_files_and_iterators_give_the_store_of_the_arrays(tmp_path: Path):
     assert contents(tmp_path / "files" / "run.zarr") == expected
 
 
+def test_layers_may_come_in_memory_that_is_used_again(tmp_path: Path):
+    alpha, values = map(torch.as_tensor, arrays())
+    asked: dict[str, Any] = {"n": "1,2,9", "count": 2, "layers": LAYERS}
+
+    def layers(document: int) -> Iterator[Any]:
+        weights, states = torch.empty_like(alpha[0, 0]), torch.empty_like(values[0, 0])
+        for layer in range(LAYERS):
+            yield weights.copy_(alpha[document, layer]), states.copy_(values[document, layer])
+            weights.fill_(-1)
+            states.fill_(torch.nan)
+
+    gs.from_tensors(alpha, values, out=tmp_path / "arrays", **asked)
+    gs.from_tensors(map(layers, range(2)), out=tmp_path / "used", **asked)
+    expected = contents(tmp_path / "arrays" / "run.zarr")
+    assert contents(tmp_path / "used" / "run.zarr") == expected
+
+
 @pytest.mark.slow
 def test_a_run_goes_on_where_it_stopped_and_compares_what_it_holds(tmp_path: Path):
     alpha, values = arrays(3)
