@@ -50,7 +50,7 @@ check: $(STAMP)
 	$(BIN)/codespell
 
 bench: $(STAMP)
-	for name in capture kernels sharp fits theory whatif; do \
+	for name in capture kernels sharp fits theory whatif device executions store; do \
 	  echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; \
 	done
 

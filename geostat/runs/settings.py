@@ -286,11 +286,11 @@ def named_heads(names: str | Iterable[str | tuple[int, int]]) -> tuple[tuple[int
     """
     heads = []
     for name in [names] if isinstance(names, str) else names:
-        layer_and_head = "L{}H{}".format(*name) if isinstance(name, tuple) else str(name)
-        match = re.fullmatch(r"[Ll](\d+)[Hh](\d+)", layer_and_head.strip())
+        told = name if isinstance(name, str) else f"L{'H'.join(map(str, name))}"
+        match = re.fullmatch(r"[Ll](\d+)[Hh](\d+)", told.strip())
         if match is None:
             raise InputError(
-                f"--head {name}: expected a layer and a head, such as L5H3. Name it so."
+                f"--head {told}: expected a layer and a head, such as L5H3. Name it so."
             )
         heads.append((int(match[1]), int(match[2])))
     return tuple(heads)

@@ -60,7 +60,7 @@ def _norms(tree: xr.DataTree) -> KeyResult:
 def _similarity(tree: xr.DataTree) -> KeyResult:
     claim, name = "similarity.exponential", "overall_mae_by_lag"
     verdicts = {
-        "holds": "In most heads similarity decays exponentially with distance.",
+        "holds": "In most heads mean similarity lies near an exponential decay with distance.",
         "fails": "In most heads similarity does not decay exponentially with distance.",
         "mixed": "Similarity decays exponentially in some heads, not in others.",
         "undetermined": "Whether similarity decays exponentially is undetermined.",
@@ -82,7 +82,7 @@ def _weights(tree: xr.DataTree) -> KeyResult:
         "weights",
         claim,
         {
-            "holds": "In most heads weights follow the four phases.",
+            "holds": f"In most heads weights lie{close or ' near those'} of four fitted phases.",
             "fails": "In most heads weights do not follow the four phases.",
             "mixed": "Weights follow the four phases in some heads, not in others.",
             "undetermined": "Whether weights follow the four phases is undetermined.",

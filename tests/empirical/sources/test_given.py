@@ -38,9 +38,10 @@ def test_a_model_of_each_family_is_measured_as_one_that_was_saved(family: str, t
         assert lent.tokenizer is None
 
 
-def test_every_module_gets_its_own_mode_back_also_after_an_error():
-    model = tiny("llama").train().requires_grad_(True)
-    model.model.layers[1].eval()
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_module_gets_its_own_mode_back_also_after_an_error(family: str):
+    model = tiny(family).train().requires_grad_(True)
+    list(model.modules())[5].eval()
     before = {name: module.training for name, module in model.named_modules()}
     implementation = model.config._attn_implementation
     with held(model).lent() as lent:
