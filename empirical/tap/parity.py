@@ -168,10 +168,10 @@ def _eager(
                 every[documents, :, positions.to(every.device)].float()
             )
 
-    hooks = [module.register_forward_hook(keep_row) for module in modules]
-    try:
-        with implementation(decoder, "eager"):
+    with implementation(decoder, "eager"):  # no other thread runs it
+        hooks = [module.register_forward_hook(keep_row) for module in modules]
+        try:
             return forward(decoder, input_ids, mask), rows
-    finally:
-        for hook in hooks:
-            hook.remove()
+        finally:
+            for hook in hooks:
+                hook.remove()
