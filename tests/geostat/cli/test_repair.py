@@ -279,7 +279,7 @@ def test_tensors_are_repaired_from_their_files_but_not_from_memory(
     ("group", "variable", "options"),
     [
         ("effective", "loss", ("--tau", ".5", "--mode", "deletion")),
-        ("normaliser", "distance", ()),
+        pytest.param("normaliser", "distance", (), marks=pytest.mark.slow),
     ],
 )
 def test_a_damaged_group_of_its_own_command_is_taken_out_and_told(

@@ -420,6 +420,7 @@ def test_shares_without_errors_are_the_same_shares(finished: Finished):
     )
 
 
+@pytest.mark.slow
 def test_effective_sizes_stand_side_by_side_with_what_the_authors_report(pair, tmp_path):
     plain = np.array([2.0, 1.0, 3.0])
     trees = []

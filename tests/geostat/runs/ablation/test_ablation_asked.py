@@ -55,6 +55,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, stop: int | None = None) -> list[An
     return measured
 
 
+@pytest.mark.slow
 def test_what_is_interrupted_goes_on_and_what_is_there_stays(
     words: list[Any], ready: Path, data: xr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +101,7 @@ def test_other_questions_add_to_what_is_there(
     assert json.loads(geostat(*other, *more, "--json", "--part", "heads").stdout)["regimes"] == []
 
 
+@pytest.mark.slow
 def test_another_question_leaves_earlier_answers(
     words: list[Any], run: Path, data: xr.Dataset, tmp_path: Path
 ) -> None:

@@ -244,6 +244,7 @@ def test_asked_again_it_goes_on_with_what_the_run_holds(
     assert bool(found.notnull())
 
 
+@pytest.mark.slow
 def test_an_interrupted_search_tells_no_size_and_another_target_leaves_it(
     words: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,6 +315,7 @@ def test_layers_and_heads_by_themselves(words: list[Any], tmp_path: Path) -> Non
         np.testing.assert_allclose(found, losses(model, ids, cut, layers=(layer,)), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_heads_of_a_regime(with_regimes: Path, tmp_path: Path) -> None:
     shutil.copytree(with_regimes, tmp_path, dirs_exist_ok=True)
     model, ids = tiny("llama"), tokens(4, 80).numpy()
@@ -417,6 +419,7 @@ def test_a_run_of_other_settings_is_refused(words: list[Any], tmp_path: Path) ->
     assert "was measured with length = 40, this run has 30" in refused(said)
 
 
+@pytest.mark.slow
 def test_results_that_stand_there_stay(
     words: list[Any], tmp_path: Path, model_folder: Path, text_folder: Path
 ) -> None:
