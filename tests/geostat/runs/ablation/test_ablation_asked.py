@@ -78,6 +78,7 @@ def test_what_is_interrupted_goes_on_and_what_is_there_stays(
     xr.testing.assert_identical(Store.open(tmp_path / "run.zarr").read("ablation"), data)
 
 
+@pytest.mark.slow
 def test_other_questions_add_to_what_is_there(
     words: list[Any], run: Path, data: xr.Dataset, tmp_path: Path
 ) -> None:
@@ -123,6 +124,7 @@ def test_another_question_leaves_earlier_answers(
     xr.testing.assert_equal(found["budget_rise"].sel(greedy), data["budget_rise"].sel(greedy))
 
 
+@pytest.mark.slow
 def test_a_part_by_itself_in_python(
     ready: Path, model_folder: Path, text_folder: Path, tmp_path: Path
 ) -> None:

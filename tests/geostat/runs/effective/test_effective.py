@@ -301,6 +301,7 @@ def test_every_rule_is_what_it_says(words: list[Any], tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_layers_and_heads_by_themselves(words: list[Any], tmp_path: Path) -> None:
     more = ["--mode", "deletion", "--tau", ".3", "--quiet", "--out", tmp_path]
     assert geostat(*words, *more, "--each", "layer", "--layers", "0,2").code == 0
