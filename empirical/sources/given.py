@@ -27,6 +27,7 @@ from empirical.tap.placed import brought_to, device_of
 from empirical.tap.refusals import attention_layers, refuse_too_long
 
 LARGEST_ID = 2**31 - 1
+"""Token ids are kept as int32."""
 NAME = "documents in memory"
 """What a run calls texts and token ids that came from no file."""
 
@@ -142,7 +143,8 @@ def documents(given: Iterable[Any], *, field: str = "text") -> Corpus:
     text. A `Path` is a path.
 
     Raises:
-        InputError: a path is no file or folder, or an entry is none of the three.
+        InputError: a path is no file or folder, a text is no Unicode, or an entry is none of the
+            three.
 
     >>> [one.name for one in documents(["A text of some words.", [5, 6, 7]])]
     ['document 0', 'document 1']

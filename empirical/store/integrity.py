@@ -74,7 +74,7 @@ def check(
     settled = read_rows(path, head, more=bool(waiting))
     found = list(damages(path, attributes, settled, len(waiting), results=results))
     if found:
-        more = f" There are {len(found) - 1} more faults." if len(found) > 1 else ""
+        more = f" Faults beside it: {len(found) - 1}." if len(found) > 1 else ""
         raise StoreError(f"{found[0]}{more}")
     return settled + waiting
 

@@ -275,8 +275,8 @@ def refuse_text_as_model(settings: Settings) -> None:
     )
 
 
-def named_heads(names: str | Iterable[str | tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Read head names such as L5H3 into (layer, head), which stays what it is.
+def named_heads(names: Any) -> tuple[tuple[int, int], ...]:
+    """Read a head or several into (layer, head): names such as L5H3, or such pairs.
 
     Raises:
         InputError: for a name of another form.
@@ -285,8 +285,8 @@ def named_heads(names: str | Iterable[str | tuple[int, int]]) -> tuple[tuple[int
     ((5, 3),)
     """
     heads = []
-    for name in [names] if isinstance(names, str) else names:
-        told = name if isinstance(name, str) else f"L{'H'.join(map(str, name))}"
+    for name in names if isinstance(names, list | tuple) else [names]:
+        told = f"L{'H'.join(map(str, name))}" if isinstance(name, list | tuple) else str(name)
         match = re.fullmatch(r"[Ll](\d+)[Hh](\d+)", told.strip())
         if match is None:
             raise InputError(

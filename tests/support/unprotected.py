@@ -80,17 +80,8 @@ PROTECTIONS = (
     Protection(
         "a disk that fails while a file is replaced",
         DISK,
-        """    draft = path.with_name(f".{path.name}{DRAFT}")
-    try:
-        with open(draft, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
-""",
-        "    path.write_bytes(data)\n",
+        '        with open(draft, "wb") as file:',
+        '        path.write_bytes(b"")\n        with open(draft, "wb") as file:',
         f"{STORE}/test_every_step.py::test_a_step_that_fails_loses_nothing_whichever_it_is",
         "lasting",
     ),

@@ -82,7 +82,7 @@ def _weights(tree: xr.DataTree) -> KeyResult:
         "weights",
         claim,
         {
-            "holds": f"In most heads weights lie{close or ' near those'} of four fitted phases.",
+            "holds": f"In most heads weights lie on average{close or ' near'} of four phases.",
             "fails": "In most heads weights do not follow the four phases.",
             "mixed": "Weights follow the four phases in some heads, not in others.",
             "undetermined": "Whether weights follow the four phases is undetermined.",

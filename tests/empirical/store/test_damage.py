@@ -142,7 +142,7 @@ def test_a_file_that_does_not_belong_to_the_run_is_found(store: Store, name: str
 def test_it_is_told_how_much_more_is_damaged(store: Store) -> None:
     for name in ("norms/C/c/0", "norms/zarr.json", "capture/layer/c/0"):
         (store.path / name).write_bytes(b"")
-    with pytest.raises(StoreError, match=r"capture/layer/c/0: damaged.*There are 2 more faults\.$"):
+    with pytest.raises(StoreError, match=r"capture/layer/c/0: damaged.*Faults beside it: 2\.$"):
         Store.open(store.path)
 
 

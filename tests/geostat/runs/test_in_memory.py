@@ -163,6 +163,7 @@ def test_what_a_call_names_is_read_as_on_the_command_line(tmp_path: Path):
         ({"documents": [[1, 2**31]]}, "whole numbers from 0 to 2³¹ − 1"),
         ({"documents": [[1, 2, 3]], "queries": 8}, "queries 8: expected last, last:Q"),
         ({"documents": None}, "tokenizer: is missing"),
+        ({"documents": [[1, 2, 3]], "heads": (1, 2)}, "heads 1: expected a layer and a head"),
         ({"documents": [[1, 2, 3]], "heads": [(1,)]}, "heads L1: expected a layer and a head"),
         ({"documents": ["a text of words"]}, "tokenizer: is missing, expected that of the model"),
         ({}, "tokenizer: is missing"),
