@@ -77,12 +77,13 @@ def _weights(tree: xr.DataTree) -> KeyResult:
     claim = "weights.shape_position"
     limit = _known(tree["verdicts"].to_dataset()["tolerance"].sel(claim=claim))
     close = "" if limit is None else f" within a factor of {math.exp(limit):.2g}"
+    near = close or " near those"
     return _of_assumption(
         tree,
         "weights",
         claim,
         {
-            "holds": f"In most heads weights lie on average{close or ' near'} of four phases.",
+            "holds": f"In most heads weights lie on average{near} of four phases.",
             "fails": "In most heads weights do not follow the four phases.",
             "mixed": "Weights follow the four phases in some heads, not in others.",
             "undetermined": "Whether weights follow the four phases is undetermined.",
