@@ -24,6 +24,7 @@ from empirical.measure.head_kernels import padded
 from empirical.measure.layer import walk_head
 from empirical.measure.nulls import random_directions, random_orders
 from empirical.measure.pairs import ALIGNED, WHOLE, Block, Pairs
+from empirical.measure.query_records import BY_QUERY
 from empirical.measure.selection import (
     MEASURES,
     ArrayLike,
@@ -73,17 +74,19 @@ def measure_layer(
 
     Returns:
         precision, recall, f_outer, f_inner (head, n) and precision_sd, recall_sd, standard
-        deviations over queries; counted (n), queries with N ≤ T; attention_weight and
-        log_attention_weight (head, token), means over the queries of nearly the last's length, of
-        which there are weight_queries (); sink_weight_sd (head), over all that see the sink.
-        Queries that see the sink where the last does not are left out everywhere. NaN where there
-        is none, deviations also where there is one.
+        deviations over queries; precision_by_query, recall_by_query (head, query, n), NaN for
+        N > T; counted (n), queries with N ≤ T; attention_weight and log_attention_weight (head,
+        token), means over the queries of nearly the last's length, of which there are
+        weight_queries (); sink_weight_sd (head), over all that see the sink. Queries that see the
+        sink where the last does not are left out everywhere, NaN in their own curves. NaN where
+        there is none, deviations also where there is one.
 
     Raises:
         InputError: as `layer.measure_layer`.
     """
     convention = Convention(convention)
-    rows = [row for row in rows if (row.first == 0) == (rows[-1].first == 0)]
+    at, queries = alike(rows), len(rows)
+    rows = [rows[query] for query in at]
     weights, states = _arrays(rows, values)
     each = _separability(rows, weights, states, n, convention, None, threads)
     curves = {
@@ -94,7 +97,11 @@ def measure_layer(
     )
     kind = weights[-1].dtype
     out = {name: _mean(array).astype(kind) for name, array in curves.items()}
-    out |= {f"{name}_sd": _sd(curves[name]).astype(kind) for name in ("precision", "recall")}
+    for name in BY_QUERY:
+        out[f"{name}_sd"] = _sd(curves[name]).astype(kind)
+        own = np.full((queries, *curves[name].shape[1:]), np.nan, kind)
+        own[at] = curves[name]
+        out[f"{name}_by_query"] = own.swapaxes(0, 1)
     tokens = np.array([alpha.shape[1] for alpha in weights])
     asked = Sizes(n, int(tokens.max())).asked
     out["counted"] = (tokens[:, None] >= asked).sum(axis=0, dtype=np.int32)
@@ -131,7 +138,7 @@ def null_layer(
         InputError: as `layer.measure_layer`.
     """
     convention = Convention(convention)
-    rows = [row for row in rows if (row.first == 0) == (rows[-1].first == 0)]
+    rows = [rows[query] for query in alike(rows)]
     weights, states = _arrays(rows, values)
     seeds = np.random.SeedSequence([int(word) for word in seed]).spawn(len(states) + 1)
     drawn = np.empty_like(states)
@@ -154,6 +161,11 @@ def null_layer(
         ).astype(kind)
         for name in MEASURES
     }
+
+
+def alike(rows: Sequence[Row]) -> list[int]:
+    """Which of the rows see the sink where the last does, and do not where it does not."""
+    return [at for at, row in enumerate(rows) if (row.first == 0) == (rows[-1].first == 0)]
 
 
 def _arrays(rows: Sequence[Row], values: ArrayLike) -> tuple[list[np.ndarray], np.ndarray]:

@@ -1,5 +1,6 @@
 """What /queries holds: names, dimensions, units and symbols of what is averaged over the queries
-of a document. Source: the definitions (2), (3) and Assumption 3 of arXiv 2602.01893.
+of a document, and of the curves of each. Source: the definitions (2), (3) and Assumption 3 of
+arXiv 2602.01893.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from empirical.schema import F_SCORES, SEPARABILITY, variable
 
 _curve = partial(variable, "layer head n")
 _WITHIN = "mean over the queries of a document"
+BY_QUERY: Final = ("precision", "recall")
+"""The curves that are kept of every query: F-scores follow from them."""
+
 QUERIES: Final = {
     "query_position": variable(
         "query", "position of the analysed query", "1", "", "", dtype="int32"
@@ -36,6 +40,14 @@ QUERIES: Final = {
         r"\mathrm{sd}\,R",
         "(3)",
     ),
+    **{
+        f"{name}_by_query": replace(
+            SEPARABILITY[name],
+            dims=("layer", "head", "query", "n"),
+            long_name=f"{SEPARABILITY[name].long_name}, of each query",
+        )
+        for name in BY_QUERY
+    },
     "attention_weight": variable(
         "layer head position",
         f"attention weight, {_WITHIN}, aligned at both ends",

@@ -17,7 +17,8 @@ from torch import Tensor
 from empirical.measure.convention import Convention
 from empirical.measure.device import grids, nulls
 from empirical.measure.device.selection import separability
-from empirical.measure.queries import SAME_LENGTH, Row
+from empirical.measure.queries import SAME_LENGTH, Row, alike
+from empirical.measure.query_records import BY_QUERY
 from empirical.measure.selection import MEASURES
 from empirical.measure.sizes import Sizes
 
@@ -43,14 +44,17 @@ def measure_layer(
         arrays.
     """
     convention = Convention(convention)
-    rows = _alike(rows)
+    at, queries = alike(rows), len(rows)
+    rows = [rows[query] for query in at]
     tokens = np.array([row.alpha.shape[1] for row in rows])
     each = _separability(rows, values, n, convention, None, budget)
     precision, recall = each[:, 0], each[:, 1]
     f_outer, f_inner = _f_scores(precision, recall, convention)
     curves = {"precision": precision, "recall": recall, "f_outer": f_outer, "f_inner": f_inner}
     out: dict[str, Tensor | np.ndarray] = {name: _mean(one) for name, one in curves.items()}
-    out |= {f"{name}_sd": _sd(curves[name]) for name in ("precision", "recall")}
+    for name in BY_QUERY:
+        out[f"{name}_sd"] = _sd(curves[name])
+        out[f"{name}_by_query"] = _laid_out(curves[name], at, queries)
     asked = Sizes(n, int(tokens.max())).asked
     out["counted"] = (tokens[:, None] >= asked).sum(axis=0, dtype=np.int32)
     on_sink = torch.stack([_weights(row)[:, 0] for row in rows])
@@ -85,7 +89,7 @@ def null_layer(
         for N > T.
     """
     convention = Convention(convention)
-    rows = _alike(rows)
+    rows = [rows[query] for query in alike(rows)]
     directions: list[Tensor] = []
     lots: list[list[Tensor]] = [[] for _ in rows]
     for layer, seed in enumerate(seeds):
@@ -101,9 +105,11 @@ def null_layer(
     return dict(zip(MEASURES, torch.stack(both, dim=2).unbind(0), strict=True))
 
 
-def _alike(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows that see the sink where the last does."""
-    return [row for row in rows if (row.first == 0) == (rows[-1].first == 0)]
+def _laid_out(curves: Tensor, at: Sequence[int], queries: int) -> Tensor:
+    """Lay curves of the queries that are counted, (query, head, n), among all: (head, query, n)."""
+    nothing = torch.full_like(curves[0], torch.nan)
+    known = dict(zip(at, curves, strict=True))
+    return torch.stack([known.get(query, nothing) for query in range(queries)], dim=1)
 
 
 def _weights(row: Row) -> Tensor:

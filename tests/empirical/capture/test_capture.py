@@ -19,6 +19,7 @@ from empirical.capture.capture import capture
 from empirical.capture.layer_view import LayerView, RunShape
 from empirical.capture.observers import Baselines, Buffers, Geometry, Progress, QueryMeans
 from empirical.errors import InputError, StoreError
+from empirical.measure.query_records import BY_QUERY
 from empirical.measure.selection import separability
 from empirical.schema import CAPTURE, NULLS, Variable
 from empirical.sources.queries import Queries
@@ -422,6 +423,13 @@ def test_a_documents_queries_are_measured_as_the_last_of_shorter_windows(
         # A shorter forward may round otherwise, and then order two tokens the other way.
         assert np.median(np.abs(found - stacked.mean(axis=0))[known]) < 1e-6
         assert np.abs(found - stacked.mean(axis=0))[known].mean() < 2e-3
+        if name in BY_QUERY:
+            own = np.moveaxis(means[f"{name}_by_query"].sel(n=slice(None, 58)).values, 3, 0)
+            counted = np.isfinite(own)  # not of queries that see the sink where the last does not
+            assert (counted[-1] == np.isfinite(stacked[-1])).all()
+            np.testing.assert_allclose(np.nanmean(own[:, known], axis=0), found[known], atol=1e-6)
+            assert np.median(np.abs(own - stacked)[counted]) < 1e-6
+            assert np.abs(own - stacked)[counted].mean() < 2e-3
     sinks = [one["attention_weight"].values[..., 0] for one in each]
     seen = several["capture"]["sink_visible"].values
     np.testing.assert_allclose(

@@ -50,6 +50,9 @@ def test_curves_are_means_over_queries_of_those_of_each_over_the_tokens_it_sees(
     np.testing.assert_allclose(measured["precision_sd"][:, 1], spread, rtol=1e-10)
     if window is None:
         assert measured["counted"].tolist() == [3, 3, 3, 3, 3, 2, 1, 1, 0]
+    for name in ("precision", "recall"):
+        own = np.stack([one[name] for one in each], axis=1)
+        np.testing.assert_allclose(measured[f"{name}_by_query"], own, rtol=1e-12)
 
 
 def test_cosines_that_do_not_fit_in_memory_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +91,10 @@ def test_queries_that_see_the_sink_where_the_last_does_not_are_left_out() -> Non
     alone = measure_layer(found[1:], values, N)
     assert measured["counted"].tolist() == [2, 2, 2, 2, 2, 0, 0, 0, 0]
     for name, array in measured.items():
-        np.testing.assert_array_equal(array, alone[name])
+        if name.endswith("_by_query"):
+            assert np.isnan(array[:, 0]).all()
+        seen = array[:, 1:] if name.endswith("_by_query") else array
+        np.testing.assert_array_equal(seen, alone[name])
     assert np.isnan(measured["sink_weight_sd"]).all()
 
 
