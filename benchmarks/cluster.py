@@ -6,9 +6,10 @@ of a store costs, on the built-in model.
 Everything that `geostat run` measures by default. Models are loaded and kernels compiled before
 the clock starts; each worker has one thread, as has the process beside them. *Strong*: as many
 documents whoever measures; *weak*: as many a worker. Rounds take turns; medians are printed, and
-the ratio to one worker. The writer (alone with --writer), of 1,024 tokens: a document that arrives
-packed against one that it packs itself, to the last shard settled. Beside it the time of one thread
-for measured envelopes, which stay on the CPU whatever the device.
+the ratio to one worker. The writer (alone with --writer), of 1,024 tokens, to the last shard
+settled: a document that it packs itself, one that arrives packed, and one that another process
+wrote on the same disk, where two others write the shards, too. Beside it the time of one thread for
+measured envelopes, which stay on the CPU whatever the device.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -40,8 +42,10 @@ from empirical.measure.convention import Convention
 from empirical.measure.sizes import default_n
 from empirical.sources import builtin_texts, models
 from empirical.sources import windows as corpus
+from empirical.store.handed import place_beside
 from empirical.store.journal import entry_of
 from empirical.store.layout import Encoder
+from empirical.store.settling import Drafts, drafted
 from empirical.store.shards import DOCUMENTS
 from empirical.store.store import Store
 from geostat.bounds.own_cosines import MeasuredEnvelope
@@ -131,28 +135,43 @@ def writer(model: models.LoadedModel, windows: corpus.Windows) -> None:
         marks.append(time.perf_counter() - started)
     print(f"measured envelopes: {marks[0] - marks[1]:.2f} s a document, one thread")
     entry = entry_of(row, Encoder.planned(plans).chunks(row["name"], arrays))
-    print(f"a document of {sum(map(len, arrays.values()))} arrays: {len(entry.data) / 1e6:.2f} MB")
-    for what, packed in (("packs it itself", False), ("gets it packed", True)):
-        with tempfile.TemporaryDirectory() as folder:
+    assert isinstance(entry.data, bytes)
+    megabytes = len(entry.data) / 1e6
+    print(f"a document of {sum(map(len, arrays.values()))} arrays: {megabytes:.2f} MB")
+    for what in ("packs it itself", "gets it packed", "finds it on its disk"):
+        with tempfile.TemporaryDirectory() as folder, place_beside(Path(folder) / "run") as place:
+            entries = [entry] * (2 * DOCUMENTS - 1)
+            if what == "finds it on its disk":
+                entries = [place.hand_over(entry) for entry in entries]
             store = Store.create(
                 Path(folder) / "run.zarr", provenance={}, plan=plans, documents=2 * DOCUMENTS
             )
             store.append_entry(entry)  # the store is laid out
-            clock, own = time.perf_counter(), time.process_time()
-            for _ in range(2 * DOCUMENTS - 1):
-                if packed:
-                    store.append_entry(entry)
-                else:
-                    store.append(row, arrays)
-            store.settle()
-            each = [
-                1e3 * (now - then) / (2 * DOCUMENTS - 1)
-                for now, then in ((time.perf_counter(), clock), (time.process_time(), own))
-            ]
+            with ProcessPoolExecutor(2) as pool:
+                if what == "finds it on its disk":
+                    store.drafting = partial(by_two, pool)
+                clock, own = time.perf_counter(), time.process_time()
+                for given in entries:
+                    if what == "packs it itself":
+                        store.append(row, arrays)
+                    else:
+                        store.append_entry(given)
+                store.settle(store.drafting)
+                each = [
+                    1e3 * (now - then) / len(entries)
+                    for now, then in ((time.perf_counter(), clock), (time.process_time(), own))
+                ]
         print(
             f"the writer {what}: {each[0]:.1f} ms a document, {each[1]:.1f} ms of processor;"
-            f" {len(entry.data) / 1e3 / each[0]:.0f} MB/s"
+            f" {1e3 * megabytes / each[0]:.0f} MB/s"
         )
+
+
+def by_two(pool: Executor, folder: Path, documents: range) -> Drafts:
+    """Have two other processes write the shards, as two workers do."""
+    shares = [slice(first, None, 2) for first in range(2)]
+    tasks = [pool.submit(drafted, folder, documents, share, ".other") for share in shares]
+    return [one for task in tasks for one in task.result()]
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import tee
@@ -31,6 +31,7 @@ from empirical.measure.convention import Convention
 from empirical.sources.models import LoadedModel
 from empirical.sources.queries import LAST, Queries
 from empirical.sources.windows import Windows
+from empirical.store.handed import Place, place_beside
 from empirical.store.lock import alone
 from empirical.store.manifest import read_root
 from empirical.store.store import Store
@@ -119,6 +120,8 @@ class _Run:
     tokens: int = 0
     pending: Future[None] | None = None
     compiled: Compilation | None = None
+    place: Place | None = None
+    """Where who measures elsewhere may write."""
     prepared: float = 0.0
     """Seconds that another process took before it could measure."""
 
@@ -159,7 +162,9 @@ class _Run:
         done = len(self.store.documents) if self.store else 0
         self.started = time.perf_counter()
         self._report(done, 0)
+        elsewhere = isinstance(self.source, Elsewhere)
         with (
+            place_beside(self.path) if elsewhere else nullcontext() as self.place,
             compilation() as self.compiled,
             _thread("geostat-store") as writer,
             _thread("geostat-beside") as beside,
@@ -189,8 +194,9 @@ class _Run:
             for start in range(done, total, self.batch)
         )
         if isinstance(self.source, Elsewhere):
+            assert self.place is not None
             told, taken = tee(batches)
-            with closing(self.source.measured(self.measuring, told)) as every:
+            with closing(self.source.measured(self.measuring, told, self.place)) as every:
                 for batch, packed in zip(taken, every, strict=True):
                     self.prepared = max(self.prepared, packed.prepared)
                     yield batch, packed
@@ -229,6 +235,8 @@ class _Run:
                 documents=len(self.windows.names),
                 fresh=self.fresh,
             )
+            if isinstance(self.source, Elsewhere) and self.place is not None:
+                store.drafting = partial(self.source.drafted, self.place)
             measured.append(place, store)
             self.store = store
             if self.on_kept is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -21,8 +22,10 @@ from empirical.capture.layer_view import RunShape, layer_view
 from empirical.capture.observers import Buffers, Observer
 from empirical.capture.source import Described, Source
 from empirical.sources.windows import Windows
+from empirical.store.handed import Place
 from empirical.store.journal import Entry
 from empirical.store.layout import GroupPlan
+from empirical.store.settling import Drafts
 from empirical.store.store import Store
 from empirical.tap.tap import TappedLayer
 
@@ -87,9 +90,15 @@ class Elsewhere(Described, Protocol):
     """A source whose documents are measured elsewhere."""
 
     def measured(
-        self, measuring: Measuring, batches: Iterable[Batch]
+        self, measuring: Measuring, batches: Iterable[Batch], place: Place
     ) -> Generator[Packed, None, None]:
-        """Yield what was measured of each batch, in their order; at most a few are under way."""
+        """Yield what was measured of each batch, in their order; at most a few are under way.
+
+        place: where who shares the disk of the run writes its documents.
+        """
+
+    def drafted(self, place: Place, folder: Path, documents: range) -> Drafts:
+        """Write the shards of some documents of the run's journal, as `settling.drafted` does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from empirical.errors import InputError, StoreError
+from empirical.store import handed
 from empirical.store.disk import writing
-from empirical.store.journal import settle
 from empirical.store.manifest import UNFINISHED, beside, finish, read_root
 from empirical.store.remote.mirror import held
+from empirical.store.settling import settle
 
 
 def recover(path: Path) -> None:
@@ -30,7 +31,8 @@ def recover(path: Path) -> None:
             shutil.rmtree(aside)
         elif aside.exists():
             os.replace(aside, path)
-        shutil.rmtree(beside(path, "draft"), ignore_errors=True)
+        for what in ("draft", handed.FOLDER):
+            shutil.rmtree(beside(path, what), ignore_errors=True)
         path.with_name(f".{path.stem}.json.draft").unlink(missing_ok=True)
         try:
             attributes = read_root(path)

@@ -26,7 +26,7 @@ from empirical.store.integrity import (
     strangers,
     unlike,
 )
-from empirical.store.journal import FOLDER, damaged_entries, enter, entry_of, settle, take_in
+from empirical.store.journal import FOLDER, damaged_entries, enter, entry_of, take_in
 from empirical.store.manifest import (
     FRESH,
     MEASURE_AGAIN,
@@ -36,6 +36,7 @@ from empirical.store.manifest import (
     read_root,
 )
 from empirical.store.rows import FILE, NO_ROWS, append_rows, read_rows
+from empirical.store.settling import settle
 from empirical.store.shards import (
     DOCUMENTS,
     chunk_at,

@@ -26,7 +26,7 @@ from zarr.core.buffer import default_buffer_prototype
 
 from empirical.errors import InputError
 from empirical.store.disk import flush_all, flush_folder, writing, zarr_awaited
-from empirical.store.journal import Entry, enter, entry_of, settle
+from empirical.store.journal import Entry, enter, entry_of
 from empirical.store.layout import Encoder, GroupPlan, lay_out, write_group
 from empirical.store.manifest import (
     below,
@@ -42,6 +42,7 @@ from empirical.store.manifest import (
 )
 from empirical.store.remote.mirror import send
 from empirical.store.rows import NO_ROWS
+from empirical.store.settling import Drafting, drafted, settle
 from empirical.store.shards import DOCUMENTS
 from empirical.store.stored_run import StoredRun
 
@@ -59,6 +60,8 @@ class Store(StoredRun):
         super().__init__(path, attributes)
         self._folder = draft or self.path
         self._encoder: Encoder | None = None
+        self.drafting: Drafting = drafted
+        """Writes the shards whenever they are full; by what may be gone when the run ends."""
 
     @classmethod
     def create(
@@ -147,7 +150,7 @@ class Store(StoredRun):
         """Add one document as `append` does, packed already, here or by another process."""
         waiting = self._waiting
         if waiting and waiting.stop % DOCUMENTS == 0:
-            self.settle()
+            self.settle(self.drafting)
         with self._or_nothing(), writing(self.path):
             if self._manifest["results"]:
                 self._exchange([], drops=list(self._manifest["results"]), then={"results": {}})
@@ -158,13 +161,13 @@ class Store(StoredRun):
                 self._take_place()
         send(self.path)
 
-    def settle(self) -> None:
+    def settle(self, drafting: Drafting = drafted) -> None:
         """Move what stands in the journal into shards: when no more documents come for now, and
         whenever a shard is full.
         """
         if self._waiting:
             documents = self._manifest["documents"]
-            settle(self.path)
+            settle(self.path, drafting, known=documents[self._waiting.start :])
             self._reread(documents)
 
     @contextmanager

@@ -21,10 +21,10 @@ from empirical.schema import with_f_scores
 from empirical.store import mapped
 from empirical.store.disk import reading, zarr_awaited
 from empirical.store.integrity import Which, check, looked_at
-from empirical.store.journal import as_settled
 from empirical.store.lock import alone
 from empirical.store.manifest import FIT_AGAIN, MEASURE_AGAIN, Mark, beside, mark_of, read_root
 from empirical.store.remote.origin import called
+from empirical.store.settling import as_settled
 
 Read = TypeVar("Read")
 

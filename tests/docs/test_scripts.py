@@ -119,6 +119,9 @@ def test_what_is_multiplied_out_is_what_was_measured_last() -> None:
     constants = cluster_on_paper
     assert f"take one thread {constants.ENVELOPE_S:.2f} s" in measured
     assert f"| gets it packed, as from a worker | {constants.WRITER_MS} |" in measured
+    shared = "| finds it on its disk, where two others write the shards |"
+    (row,) = (line for line in measured.splitlines() if line.startswith(shared))
+    assert row.endswith(f"| {constants.SHARED_MS} |")
     assert f"({constants.ARRAYS} arrays, {constants.DOCUMENT_MB} MB packed)" in measured
     for name, least in (
         ("geometry, default N", "geometry"),

@@ -4,6 +4,8 @@ dataset's numbers, and a run may lack it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +40,7 @@ LAYERS, HEADS, SIZES, BUDGETS, DRAWS = 20, 5, (1, 8), (8, 16), 4
 PLANS = {plan.name: plan for plan in FIGURES if plan.name in ("ablation", "effective_layers")}
 
 
+@cache
 def measured(
     documents: int = 3,
     parts: str = "heads budgets regimes context",
@@ -118,22 +121,28 @@ def with_group(**groups: xr.Dataset) -> xr.DataTree:
     return tree
 
 
-RUN = Run.of(with_group(ablation=measured(), effective=of_layers()))
+@cache
+def whole() -> Run:
+    return Run.of(with_group(ablation=measured(), effective=of_layers()))
 
 
 @pytest.mark.parametrize(
-    "groups",
+    "made",
     [
-        {"ablation": measured()},
-        {"ablation": measured(1, modes=("deletion", "renormalisation"))},
-        {"ablation": measured(parts="budgets")},
-        {"ablation": measured(parts="heads")},
-        {"effective": of_layers()},
-        {"effective": of_layers(("deletion",))},
+        lambda: {"ablation": measured()},
+        pytest.param(
+            lambda: {"ablation": measured(1, modes=("deletion", "renormalisation"))},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(lambda: {"ablation": measured(parts="budgets")}, marks=pytest.mark.slow),
+        lambda: {"ablation": measured(parts="heads")},
+        lambda: {"effective": of_layers()},
+        pytest.param(lambda: {"effective": of_layers(("deletion",))}, marks=pytest.mark.slow),
     ],
     ids=["all", "one document", "budgets alone", "heads alone", "layers", "layers, one mode"],
 )
-def test_labels_stand_apart(groups: dict[str, xr.Dataset]) -> None:
+def test_labels_stand_apart(made: Callable[[], dict[str, xr.Dataset]]) -> None:
+    groups = made()
     run = Run.of(with_group(**groups))
     plan = PLANS["ablation" if "ablation" in groups else "effective_layers"]
     for width, look in ((None, "paper"), (3.25, "paper"), (None, "slides")):
@@ -141,9 +150,9 @@ def test_labels_stand_apart(groups: dict[str, xr.Dataset]) -> None:
 
 
 def test_what_is_drawn_are_the_dataset_s_numbers() -> None:
-    data = RUN.ablation
+    data = whole().ablation
     axes = Figure().subplots(1, 2)
-    figure_ablation(axes, RUN)
+    figure_ablation(axes, whole())
     assert [tick.get_text() for tick in axes[0].get_yticklabels()] == list(KNOWN.values())
     here = data.sel(mode="deletion", outcome="rise at N = 8")
     for given, container in zip(GIVEN, axes[0].containers, strict=True):
@@ -159,8 +168,8 @@ def test_what_is_drawn_are_the_dataset_s_numbers() -> None:
         at = data["budget_rise"].sel(mode="deletion", way=way)
         np.testing.assert_allclose(container.lines[0].get_ydata(), at)
     axes = Figure().subplots(1, 2)
-    figure_effective_layers(axes, RUN)
-    star = RUN.effective["n_star"].sel(rule="attention", mode="deletion", tau=0.01)
+    figure_effective_layers(axes, whole())
+    star = whole().effective["n_star"].sel(rule="attention", mode="deletion", tau=0.01)
     drawn = axes[0].containers[0].lines[0]
     np.testing.assert_allclose(drawn.get_xdata(), np.arange(LAYERS), atol=0.11)  # beside others
     np.testing.assert_array_equal(drawn.get_ydata(), star)
@@ -182,17 +191,17 @@ def test_layers_that_were_not_cut_have_no_line_and_a_mode_without_any_says_so() 
 
 
 def test_the_answer_is_of_the_interval() -> None:
-    data = RUN.ablation
+    data = whole().ablation
     adds = data.sel(mode="deletion", outcome="rise at N = 8", told_by="geometry adds")
     said, of_budgets = data.attrs["answers"]
     assert float(adds["told_lower"]) < 0  # the loss rests on mass alone
     assert said.startswith("Geometry tells nothing that shows of what the model loses by a head")
     assert f"of {LAYERS * HEADS} heads" in said
-    assert caption(RUN).finding == f"{said} {of_budgets}"
+    assert caption(whole()).finding == f"{said} {of_budgets}"
     assert f"geometry adds {float(adds['told']):.2f} (95%: " in said
-    found = caption_of_layers(RUN).finding
+    found = caption_of_layers(whole()).finding
     assert found.startswith("By deletion at 1.0%, layer 0 needs most: ")
-    at = RUN.effective.sel(scope="layer 0", rule="attention", mode="deletion", tau=0.01)
+    at = whole().effective.sel(scope="layer 0", rule="attention", mode="deletion", tau=0.01)
     ends = [int(at[f"n_star{part}"]) for part in ("", "_lower", "_upper")]
     assert found.endswith(f"{ends[0]} tokens ({ends[1]} to {ends[2]}).")
 
@@ -207,8 +216,8 @@ def test_of_one_document_nothing_is_answered() -> None:
 
 
 def test_the_tables_hold_every_number() -> None:
-    data = RUN.ablation
-    frames = [table.frame() for table in ablation_tables(RUN)]
+    data = whole().ablation
+    frames = [table.frame() for table in ablation_tables(whole())]
     function, told, needs, budgets, regimes, contexts = frames
     star = data["head_n_star"].sel(mode="deletion").values
     assert needs.iloc[:, 1].tolist() == ["All", "Retriever", "Mixer", "Reset"]
@@ -242,7 +251,7 @@ def test_the_tables_hold_every_number() -> None:
 
 @needs_latex
 def test_the_tables_compile_without_a_complaint(tmp_path: Path) -> None:
-    made = [*ablation_tables(RUN), *effective_tables(RUN)]
+    made = [*ablation_tables(whole()), *effective_tables(whole())]
     assert complaints(compiled(tmp_path, document(made))) == []
 
 

@@ -4,7 +4,9 @@ numbers, and a run may lack it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -66,23 +68,26 @@ def with_effective(data: xr.Dataset) -> xr.DataTree:
     return tree
 
 
-RUN = Run.of(with_effective(measured()))
+@cache
+def whole() -> Run:
+    return Run.of(with_effective(measured()))
 
 
 @pytest.mark.parametrize(
-    "data",
+    "made",
     [
-        measured(),
-        measured(documents=1),
-        measured(
+        pytest.param(lambda: measured(), marks=pytest.mark.slow),
+        pytest.param(lambda: measured(documents=1), marks=pytest.mark.slow),
+        lambda: measured(
             ("attention", "contribution", "recent", "sink-recent", "sink-orthogonal", "random")
         ),
-        measured(scope="layer 3"),
-        measured((), scope="L1H2"),
+        pytest.param(lambda: measured(scope="layer 3"), marks=pytest.mark.slow),
+        lambda: measured((), scope="L1H2"),
     ],
     ids=["two rules", "one document", "many rules", "a layer", "sets alone"],
 )
-def test_labels_stand_apart(data: xr.Dataset) -> None:
+def test_labels_stand_apart(made: Callable[[], xr.Dataset]) -> None:
+    data = made()
     run = Run.of(with_effective(data))
     for width, look in ((None, "paper"), (3.25, "paper"), (None, "slides")):
         assert_labels_stand_apart(PLAN, run, width, look)
@@ -90,10 +95,10 @@ def test_labels_stand_apart(data: xr.Dataset) -> None:
 
 def test_the_curves_drawn_are_those_of_the_dataset_and_the_paper_s_mark_is_labelled() -> None:
     axes = Figure().subplots(1, 2)
-    figure_effective(axes, RUN)
+    figure_effective(axes, whole())
     for axis, mode in zip(axes, MODES, strict=True):
         lines = {line.get_label(): line for line in axis.get_lines()}
-        curve = RUN.effective.sel(scope="all", rule="attention", mode=mode)
+        curve = whole().effective.sel(scope="all", rule="attention", mode=mode)
         known = np.isfinite(curve["loss_rise"].values)
         drawn = lines["weight $\\alpha$"]
         np.testing.assert_array_equal(drawn.get_xdata(), curve["n"].values[known])
@@ -118,8 +123,8 @@ def test_the_curves_drawn_are_those_of_the_dataset_and_the_paper_s_mark_is_label
 
 
 def test_a_mode_that_was_not_measured_says_so_and_has_no_part_in_the_axis() -> None:
-    data = RUN.effective
-    one = replace(RUN, effective=data.sel(mode=["renormalisation"]))
+    data = whole().effective
+    one = replace(whole(), effective=data.sel(mode=["renormalisation"]))
     axes = Figure().subplots(1, 2)
     figure_effective(axes, one)
     assert [text.get_text() for text in axes[0].texts] == ["not measured"]
@@ -127,7 +132,7 @@ def test_a_mode_that_was_not_measured_says_so_and_has_no_part_in_the_axis() -> N
     assert axes[1].get_legend() is not None
     rises = data["loss_rise"].sel(mode="renormalisation").max()
     assert axes[1].get_ylim()[1] < 2 * float(rises)
-    part = replace(RUN, effective=measured(scope="layer 3"))
+    part = replace(whole(), effective=measured(scope="layer 3"))
     alone = Figure().subplots(1, 2)
     figure_effective(alone, part)
     labels = [label for axis in alone for label in axis.get_legend_handles_labels()[1]]
@@ -135,8 +140,8 @@ def test_a_mode_that_was_not_measured_says_so_and_has_no_part_in_the_axis() -> N
 
 
 def test_the_caption_s_finding_is_of_the_numbers() -> None:
-    found = caption(RUN)
-    stars = RUN.effective["n_star"].sel(scope="all", rule="attention", tau=0.05)
+    found = caption(whole())
+    stars = whole().effective["n_star"].sel(scope="all", rule="attention", tau=0.05)
     deleted, rescaled = (int(stars.sel(mode=mode)) for mode in MODES)
     assert found.finding == (
         f"Chosen by weight, {deleted} tokens a query keep the loss within 5% where the others are"
@@ -152,13 +157,13 @@ def test_the_caption_s_finding_is_of_the_numbers() -> None:
 
 
 def test_the_tables_hold_every_size_and_what_the_authors_report() -> None:
-    stars, sets, curves = effective_tables(RUN)
+    stars, sets, curves = effective_tables(whole())
     frame = stars.frame()
     assert len(frame) == 2 * 2 + 2
     for row in frame.itertuples(index=False):
         if row[0] != "all":
             continue
-        at = RUN.effective.sel(scope="all", rule=row[1], mode=row[2])
+        at = whole().effective.sel(scope="all", rule=row[1], mode=row[2])
         for place, tau in enumerate(TAUS):
             one = at.sel(tau=tau)
             limits = f"[{float(one['n_star_lower']):.0f}, {float(one['n_star_upper']):.0f}]"
@@ -172,10 +177,10 @@ def test_the_tables_hold_every_size_and_what_the_authors_report() -> None:
     assert frame.iloc[-2].tolist()[4] == "226"
     assert "Last rows" in stars.caption
     assert "mean loss of the last 9 tokens of a window of" in stars.caption
-    every = replace(RUN, effective=RUN.effective.assign_attrs(target="all"))
+    every = replace(whole(), effective=whole().effective.assign_attrs(target="all"))
     assert "mean loss of all tokens but the first of a window" in effective_tables(every)[0].caption
-    other = RUN.effective.sel(tau=[tau for tau in TAUS if tau != paper.EFFECTIVE["tau"]])
-    others, *_ = effective_tables(replace(RUN, effective=other))
+    other = whole().effective.sel(tau=[tau for tau in TAUS if tau != paper.EFFECTIVE["tau"]])
+    others, *_ = effective_tables(replace(whole(), effective=other))
     assert len(others.frame()) == 2 * 2
     assert "Last rows" not in others.caption
     assert sets.frame().iloc[0].tolist()[:5] == [
@@ -185,7 +190,7 @@ def test_the_tables_hold_every_size_and_what_the_authors_report() -> None:
         "3.50",
         "0.250 ± 0.000",
     ]
-    told = RUN.effective["rank_correlation"]
+    told = whole().effective["rank_correlation"]
     assert len(curves.frame()) == int(told.notnull().sum()) > 0
     first = curves.frame().iloc[0].tolist()
     at = told.sel(mode="deletion", statistic="precision", range="all")
@@ -196,7 +201,7 @@ def test_the_tables_hold_every_size_and_what_the_authors_report() -> None:
 
 @needs_latex
 def test_the_tables_compile_without_a_complaint(tmp_path: Path) -> None:
-    assert complaints(compiled(tmp_path, document(effective_tables(RUN)))) == []
+    assert complaints(compiled(tmp_path, document(effective_tables(whole())))) == []
 
 
 def test_a_topic_of_the_page_shows_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from scipy.stats import t as student
-from support.experiments import FULL, experimented, with_typical_heads
+from support.experiments import experimented, full, with_typical_heads
 from support.figures import assert_labels_stand_apart
 from support.reports_tree import POSITIONS, run_tree
 
@@ -38,12 +38,17 @@ DRAWN = tuple(plan for plan in FIGURES if plan.group not in APART)  # those are 
 
 
 @pytest.mark.parametrize(
-    "tree",
-    [with_typical_heads(), experimented(documents=1), experimented(window=40)["40"]],
+    "made",
+    [
+        with_typical_heads,
+        lambda: experimented(documents=1),
+        pytest.param(lambda: experimented(window=40)["40"], marks=pytest.mark.slow),
+    ],
     ids=["full", "one document", "window"],
 )
 @pytest.mark.parametrize("plan", DRAWN, ids=lambda plan: plan.name)
-def test_no_label_covers_another_or_leaves_the_figure(plan, tree):
+def test_no_label_covers_another_or_leaves_the_figure(plan, made):
+    tree = made()
     if plan not in plans(Run.of(tree)):
         assert plan.name == "sphere"
         assert not tree["capture"]["sink_visible"].all()
@@ -52,6 +57,7 @@ def test_no_label_covers_another_or_leaves_the_figure(plan, tree):
     assert_labels_stand_apart(plan, Run.of(tree), 3.25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", DRAWN, ids=lambda plan: plan.name)
 def test_labels_stand_apart_on_a_slide_too(plan):
     assert_labels_stand_apart(plan, Run.of(with_typical_heads()), look="slides")
@@ -59,16 +65,16 @@ def test_labels_stand_apart_on_a_slide_too(plan):
 
 def test_a_run_has_the_figures_of_its_groups():
     assert plans(Run.of(run_tree())) == ALWAYS
-    assert plans(Run.of(FULL)) == tuple(plan for plan in FIGURES if plan in {*ALWAYS, *DRAWN})
+    assert plans(Run.of(full())) == tuple(plan for plan in FIGURES if plan in {*ALWAYS, *DRAWN})
     with pytest.raises(InputError, match="holds no /sink"):
         figure_sink(Figure().subplots(1, 2), Run.of(run_tree()))
 
 
 def test_the_correlations_drawn_are_the_run_s():
     axes = Figure().subplots(1, 2)
-    assert figure_sink(axes, Run.of(FULL)) is axes
+    assert figure_sink(axes, Run.of(full())) is axes
     lines = {line.get_label(): line for axis in axes for line in axis.get_lines()}
-    sink = FULL["sink"].to_dataset()
+    sink = full()["sink"].to_dataset()
     np.testing.assert_array_equal(
         lines["measured: Pearson"].get_ydata(), sink["correlation"].sel(measure="pearson")
     )
@@ -95,8 +101,8 @@ def test_the_correlations_drawn_are_the_run_s():
 
 def test_the_heights_of_the_bars_are_the_counts():
     axes = Figure().subplots(3, 1)
-    figure_regime_depth(axes, Run.of(FULL))
-    heads = FULL["heads"].to_dataset()
+    figure_regime_depth(axes, Run.of(full()))
+    heads = full()["heads"].to_dataset()
     for axis, criterion in zip(axes, ("size", "alignment", "both"), strict=True):
         heights = {bars.get_label(): [bar.get_height() for bar in bars] for bars in axis.containers}
         for name, label in (
@@ -112,22 +118,22 @@ def test_the_heights_of_the_bars_are_the_counts():
 
 def test_a_regime_without_heads_has_no_curve():
     axes = Figure().subplots(1, 2)
-    figure_regime_curves(axes, Run.of(FULL))
-    heads = FULL["heads"]["heads"].sel(criterion="both")
+    figure_regime_curves(axes, Run.of(full()))
+    heads = full()["heads"]["heads"].sel(criterion="both")
     drawn = {line.get_label().split(" (")[0].lower() for line in axes[0].get_lines()}
     assert drawn == {str(name) for name in heads["regime"].values if int(heads.sel(regime=name))}
 
 
 def test_captions_say_what_the_datasets_hold():
-    run = Run.of(FULL)
-    sink = FULL["sink"].to_dataset()
+    run = Run.of(full())
+    sink = full()["sink"].to_dataset()
     finding = experiments.sink(run).finding
     assert finding.startswith("Heads whose sink resembles the other tokens have more Recall")
     assert (
         f"at N = 3, {figures_of(float(sink['correlation'].sel(measure='pearson', n=3)))} as"
         " measured" in finding
     )
-    heads = FULL["heads"].to_dataset()
+    heads = full()["heads"].to_dataset()
     assert (
         f"{int(heads['heads'].sel(criterion='both', regime='unclassified'))} unclassified"
         in experiments.regimes(run).finding
@@ -159,15 +165,15 @@ def test_one_document_claims_no_interval():
 
 
 def test_tables_hold_the_datasets_numbers():
-    made = {table.name: table for table in experiment_tables(Run.of(FULL))}
+    made = {table.name: table for table in experiment_tables(Run.of(full()))}
     assert list(made) == TABLES
     sink = made["sink"].frame()
-    at = FULL["sink"].to_dataset().sel(measure="pearson", n=3)
+    at = full()["sink"].to_dataset().sel(measure="pearson", n=3)
     row = sink[(sink["coefficient"] == "Pearson") & (sink["N"].str.startswith("3"))].iloc[0]
     assert float(row["as measured"].split(" ±")[0]) == pytest.approx(
         float(at["correlation"]), rel=0.05
     )
-    heads = FULL["heads"].to_dataset()
+    heads = full()["heads"].to_dataset()
     regimes = made["regimes"].frame()
     for criterion, words in (("size", "sizes"), ("alignment", "alignment"), ("both", "both agree")):
         rows = regimes[regimes["told by"] == words]
@@ -181,14 +187,14 @@ def test_tables_hold_the_datasets_numbers():
         & (separable["null"] == "random selection")
         & (separable["N"] == "4")
     ].iloc[0]
-    gain = float(FULL["separable"]["recall_gain"].sel(null="random_selection", n=4))
+    gain = float(full()["separable"]["recall_gain"].sel(null="random_selection", n=4))
     assert float(chosen["measured − null"].split(" ±")[0]) == pytest.approx(gain, abs=0.01)
 
 
 def test_a_run_without_experiments_has_no_such_tables():
     assert not set(TABLES) & set(tables(run_tree()))
-    assert set(TABLES) <= set(tables(FULL))
-    part = FULL.copy()
+    assert set(TABLES) <= set(tables(full()))
+    part = full().copy()
     del part["sink"], part["separable"]
     assert {"regimes", "regime_sweep"} == set(TABLES) & set(tables(part))
     assert {plan.name for plan in plans(Run.of(part))} - {plan.name for plan in ALWAYS} == {
@@ -201,7 +207,7 @@ def test_a_run_without_experiments_has_no_such_tables():
 
 
 def test_sizes_beyond_a_null_are_told_as_stretches():
-    data = FULL["separable"].to_dataset().copy(deep=True)
+    data = full()["separable"].to_dataset().copy(deep=True)
     n = data["n"].values
     p = np.where((n > 1) & (n < POSITIONS), 1.0, np.nan)
     p[np.isin(n, [2, 3])] = 0.01
@@ -233,8 +239,8 @@ def test_the_contributions_drawn_are_those_of_the_typical_head():
 
 def test_points_on_the_sphere_are_drawn_where_they_lie():
     axes = Figure().subplots(1, 3)
-    figure_sphere(axes, Run.of(FULL))
-    points = FULL["sphere"]["point"].values
+    figure_sphere(axes, Run.of(full()))
+    points = full()["sphere"]["point"].values
     for axis, panel in zip(axes, points, strict=True):
         drawn = np.concatenate([crowd.get_offsets() for crowd in axis.collections])
         assert len(drawn) == len(panel)

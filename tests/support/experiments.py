@@ -64,13 +64,16 @@ def _made(*, documents=6, window=POSITIONS, seed=0, like=True):
     return with_display(whole)
 
 
-FULL = experimented()
+@cache
+def full():
+    """All of it; for tests that leave it as it is."""
+    return experimented()
 
 
 @cache
 def with_typical_heads():
-    """FULL with a Retriever (layer 1, head 2) and a Reset (layer 0, head 3) named as typical."""
-    tree = FULL.copy(deep=True)
+    """The same with a Retriever (layer 1, head 2) and a Reset (layer 0, head 3) named typical."""
+    tree = full().copy(deep=True)
     heads = tree["heads"].to_dataset()
     heads["typical_layer"][:], heads["typical_head"][:] = [-1, 1, -1, 0], [-1, 2, -1, 3]
     tree["heads"] = xr.DataTree(heads)

@@ -250,6 +250,36 @@ PROTECTIONS = (
         "tests/empirical/capture/cluster/test_clustered.py::"
         "test_a_document_of_which_workers_die_is_named",
     ),
+    Protection(
+        "a worker that dies as it is told what to do",
+        "empirical/capture/cluster/held.py",
+        "            if not left:",
+        "            if True:",
+        "tests/empirical/capture/cluster/test_clustered.py::"
+        "test_a_worker_that_dies_as_it_is_told_what_to_do_is_no_fault",
+    ),
+    Protection(
+        "a worker that does not share the disk",
+        "empirical/store/handed.py",
+        "or not self.shared():",
+        "or not self.folder.exists():",
+        f"{STORE}/test_handed.py::test_who_does_not_share_the_disk_sends_what_it_made",
+    ),
+    Protection(
+        "a document that changes before it is settled",
+        "empirical/store/settling.py",
+        '                if document_digest(chunks) != row["digest"]:',
+        '                if not row["digest"]:',
+        f"{STORE}/test_handed.py::"
+        "test_a_document_that_changes_before_it_is_settled_is_found_as_it_is_copied",
+    ),
+    Protection(
+        "documents of workers, and the command killed",
+        LOCK,
+        'for what in ("draft", handed.FOLDER):',
+        'for what in ("draft",):',
+        f"{STORE}/test_handed.py::test_what_a_killed_command_left_is_swept_away",
+    ),
 )
 
 

@@ -1,7 +1,8 @@
 """A model on workers of Dask distributed, as a source whose documents are measured there.
 
 The numbers need no model here: a worker describes it, checks the tap against eager attention, and
-packs each document as the store holds it. Results are taken in the order of the documents.
+packs each document as the store holds it, onto the disk of the run if it shares that. Results are
+taken in the order of the documents.
 Source: Dask distributed, where a task of a worker that is lost is given to another. Imports
 distributed.
 """
@@ -10,7 +11,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -23,6 +25,8 @@ from empirical.capture.cluster.in_order import in_order
 from empirical.capture.identity import versions
 from empirical.capture.measuring import Batch, Measuring, Packed
 from empirical.sources.models import LoadedModel
+from empirical.store.handed import Place
+from empirical.store.settling import Drafts, drafted
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -67,19 +71,40 @@ class Clustered:
         """Do nothing: their tokens tell whether they are the same."""
 
     def measured(
-        self, measuring: Measuring, batches: Iterable[Batch]
+        self, measuring: Measuring, batches: Iterable[Batch], place: Place
     ) -> Generator[Packed, None, None]:
         """Have workers measure batches; yield them in order."""
 
         def submit(batch: Batch) -> Awaited[Packed]:
             what = ", ".join(f"document {row['name']!r}" for row in batch.rows)
-            asked = (self._name, measuring, self._described.provenance, batch)
+            asked = (self._name, measuring, self._described.provenance, batch, place)
             return self._submit(what, self._worker.measure, *asked)
 
         return in_order(submit, batches, lambda: AHEAD * len(self._client.nthreads()))
 
-    def _submit(self, what: str, task: Callable[..., Result], *asked: Any) -> Awaited[Result]:
-        return Awaited(self._client, self._client.submit(task, *asked, pure=False), what)
+    def drafted(self, place: Place, folder: Path, documents: range) -> Drafts:
+        """Have each worker write its share of the shards, if it shares the disk; else do it here.
+
+        They come before batches that wait, for the run goes on only then.
+        """
+        count = max(1, len(self._client.nthreads()))
+        shares = [slice(first, None, count) for first in range(count)]
+        tasks = [
+            self._submit("the store", self._worker.draft, place, folder, documents, share, first=1)
+            for share in shares
+        ]
+        made = [task.result() for task in tasks]
+        return [
+            one
+            for share, drafts in zip(shares, made, strict=True)
+            for one in (drafted(folder, documents, share) if drafts is None else drafts)
+        ]
+
+    def _submit(
+        self, what: str, task: Callable[..., Result], *asked: Any, first: int = 0
+    ) -> Awaited[Result]:
+        future = self._client.submit(task, *asked, pure=False, priority=first)
+        return Awaited(self._client, future, what)
 
 
 @contextmanager
@@ -93,13 +118,10 @@ def clustered(cluster: str | Client, load: Callable[[], LoadedModel]) -> Iterato
             loaded there.
     """
     with connected(cluster) as (client, started):
+        from empirical.capture.cluster.held import given
         from empirical.capture.cluster.worker import Measurer
 
         threads = None if started is None else max(1, torch.get_num_threads() // started)
         name = f"geostat-{uuid.uuid4()}"
-        try:
-            client.register_plugin(Measurer(load, versions(), threads), name=name)
+        with given(client, Measurer(load, versions(), threads), name):
             yield Clustered(client, name)
-        finally:
-            with suppress(Exception):  # it is gone with the cluster
-                client.unregister_worker_plugin(name)

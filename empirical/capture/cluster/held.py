@@ -5,18 +5,28 @@ that calls it. Imports distributed and numba.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 import numba
-from distributed import Worker, WorkerPlugin, get_worker
+from distributed import Client, Worker, WorkerPlugin, get_worker
+from distributed.comm import CommClosedError
 from threadpoolctl import threadpool_limits
 
 from empirical.errors import InputError
 
 LIBRARIES: Final = ("numpy", "scipy", "numba", "lmfit", "xarray")
 """Whose versions can move a number that is made of measured ones."""
+
+
+TIMES: Final = 4
+"""How often workers are told what is to be done, should one go away each time."""
+
+PAUSE: Final = 0.5
+"""Seconds between, until the scheduler has seen that one is gone."""
 
 
 def versions() -> dict[str, str]:
@@ -65,6 +75,35 @@ def serving(name: str) -> Any:
     if plugin.refusal:
         raise InputError(plugin.refusal)
     return plugin
+
+
+@contextmanager
+def given(client: Client, plugin: WorkerPlugin, name: str) -> Iterator[None]:
+    """Give every worker a plugin until the block ends.
+
+    A worker that dies as it is told of it ends the call, though the scheduler keeps the plugin for
+    those that come; so all are told again.
+
+    Raises:
+        InputError: if workers go away every time, or the scheduler has.
+    """
+    for left in reversed(range(TIMES)):
+        try:
+            client.register_plugin(plugin, name=name)
+            break
+        except CommClosedError as error:
+            if not left:
+                raise InputError(
+                    f"the cluster: was told {TIMES} times what is to be done, and each time a"
+                    " worker or its scheduler went away. What was complete is kept: start workers,"
+                    " and run the same command again."
+                ) from error
+            time.sleep(PAUSE)
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # it is gone with the cluster
+            client.unregister_worker_plugin(name)
 
 
 class Held(SameVersions):

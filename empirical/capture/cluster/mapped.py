@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from empirical.capture.cluster.awaited import Awaited
@@ -37,7 +37,7 @@ def mapping(cluster: str | Client) -> Iterator[Mapper]:
     with connected(cluster) as (client, started):
         import numba
 
-        from empirical.capture.cluster.held import Held, call, versions
+        from empirical.capture.cluster.held import Held, call, given, versions
 
         threads = None if started is None else max(1, numba.config.NUMBA_NUM_THREADS // started)
 
@@ -47,11 +47,7 @@ def mapping(cluster: str | Client) -> Iterator[Mapper]:
             def submit(task: Any) -> Awaited[Any]:
                 return Awaited(client, client.submit(call, name, task, pure=False), "the run")
 
-            client.register_plugin(Held(work, versions(), threads), name=name)
-            try:
+            with given(client, Held(work, versions(), threads), name):
                 yield from in_order(submit, tasks, lambda: AHEAD * len(client.nthreads()))
-            finally:
-                with suppress(Exception):  # it is gone with the cluster
-                    client.unregister_worker_plugin(name)
 
         yield mapped

@@ -7,9 +7,11 @@ from __future__ import annotations
 import signal
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +26,11 @@ from empirical.capture.source import Tapped
 from empirical.errors import InputError
 from empirical.measure.compilation import compilation
 from empirical.sources.models import LoadedModel
+from empirical.store.disk import writing
+from empirical.store.handed import Place
 from empirical.store.journal import entry_of
 from empirical.store.layout import Encoder
+from empirical.store.settling import Drafts, drafted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +82,14 @@ class Measurer(SameVersions):
             self.source = Tapped(self.load())
         return self.source
 
-    def measure(self, measuring: Measuring, batch: Batch, provenance: Mapping[str, Any]) -> Packed:
-        """Measure a batch and pack it.
+    def measure(
+        self, measuring: Measuring, batch: Batch, provenance: Mapping[str, Any], place: Place
+    ) -> Packed:
+        """Measure a batch and pack it, onto the disk of the run where this worker shares it.
 
         Raises:
-            InputError: if the model is not the one with this `provenance`, or a captured row holds
-                NaN or infinity.
+            InputError: if the model is not the one with this `provenance`, a captured row holds
+                NaN or infinity, or the disk is full.
         """
         started = time.perf_counter()
         source = self.loaded()
@@ -97,7 +104,9 @@ class Measurer(SameVersions):
         self.encoder = self.encoder or Encoder.planned(measuring.plans())
         return Packed(
             entries=[
-                entry_of(row, self.encoder.chunks(str(row["name"]), buffers.arrays))
+                place.hand_over(
+                    entry_of(row, self.encoder.chunks(str(row["name"]), buffers.arrays))
+                )
                 for row, buffers in zip(measured.rows, measured.buffers, strict=True)
             ],
             visible=measured.visible,
@@ -128,8 +137,20 @@ def check(name: str, token_ids: NDArray[np.int32], queries: torch.Tensor) -> dic
         return measurer.loaded().check(token_ids, queries)
 
 
-def measure(name: str, measuring: Measuring, provenance: Mapping[str, Any], batch: Batch) -> Packed:
+def measure(
+    name: str, measuring: Measuring, provenance: Mapping[str, Any], batch: Batch, place: Place
+) -> Packed:
     """Measure a batch and pack it."""
     measurer = _measurer(name)
     with measurer.lock:
-        return measurer.measure(measuring, batch, provenance)
+        return measurer.measure(measuring, batch, provenance, place)
+
+
+def draft(place: Place, folder: Path, documents: range, share: slice) -> Drafts | None:
+    """Write a share of the shards of a run, of names that no other process writes; None where this
+    worker does not share its disk.
+    """
+    if not place.shared():
+        return None
+    with writing(folder):
+        return drafted(folder, documents, share, f".{uuid.uuid4()}")

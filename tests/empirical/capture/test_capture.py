@@ -388,7 +388,7 @@ def test_a_damaged_store_is_not_resumed(tmp_path: Path) -> None:
 QUERIES_TOO: Final = [Geometry(), Baselines(), QueryMeans()]
 
 
-@pytest.mark.parametrize("family", ["llama", "gemma3"])
+@pytest.mark.parametrize("family", [pytest.param("llama", marks=pytest.mark.slow), "gemma3"])
 def test_a_documents_queries_are_measured_as_the_last_of_shorter_windows(
     tmp_path: Path, family: str
 ) -> None:

@@ -54,6 +54,7 @@ def test_no_text_names_this_machine() -> None:
         assert not any(place in document.text for place in places if len(place) > 5), document.name
 
 
+@pytest.mark.slow
 @pytest.mark.builtin
 def test_eight_documents_hold_two_of_each_kind_and_there_are_sixteen_of_each() -> None:
     tokenizer = builtin_model().tokenizer

@@ -22,12 +22,13 @@ from support.stores import NORMS, PLAN, WORDS, arrays, names, row
 
 from empirical.errors import InputError, StoreError
 from empirical.schema import Variable
-from empirical.store import journal
+from empirical.store import journal, settling
 from empirical.store.integrity import check, damages
 from empirical.store.layout import Encoder, GroupPlan
 from empirical.store.lock import alone
 from empirical.store.manifest import mark_of, read_root
 from empirical.store.rows import read_rows
+from empirical.store.settling import settle
 from empirical.store.shards import DOCUMENTS, lengths
 from empirical.store.store import Store
 
@@ -157,7 +158,7 @@ def test_a_process_killed_while_it_settles_ends_like_one_that_was_not(
             patched.setattr(Path, "unlink", step("unlink"))
             patched.setattr(Path, "rmdir", step("rmdir"))
             try:
-                journal.settle(path)
+                settle(path)
             except SystemExit:
                 pass
             else:
@@ -247,7 +248,7 @@ def test_a_disk_that_is_full_while_it_settles_loses_nothing(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(journal, "flush_all", full)
+        patched.setattr(settling, "flush_all", full)
         with pytest.raises(InputError, match="no space left on the disk"):
             under_way.settle()
     assert Store.open(under_way.path).read("capture").sizes["document"] == 5

@@ -55,7 +55,7 @@ def measuring(command: str, out: Path, model: Path, texts: Path) -> list[object]
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [*PLACES[:4], *(pytest.param(*place, marks=pytest.mark.slow) for place in PLACES[4:])],
+    [*PLACES[:2], *(pytest.param(*place, marks=pytest.mark.slow) for place in PLACES[2:])],
     ids=lambda part: getattr(part, "__name__", part),
 )
 def test_every_command_names_a_damaged_file(

@@ -56,6 +56,17 @@ def test_verdicts_are_told_in_a_poor_locale(finished: Finished, tmp_path: Path):
     )
 
 
+SAYING = [
+    ("theory", "12"),
+    ("--help",),
+    *(
+        pytest.param(words, marks=pytest.mark.slow)
+        for words in (("theory",), ("doctor",), ("run", "--help"))
+    ),
+]
+"""Commands that say something, by way of typer or not."""
+
+
 @pytest.mark.parametrize("streams", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
 def test_a_closed_stream_is_as_good_as_none(streams: str):
     done = call("theory", "12", streams=streams)
@@ -65,7 +76,7 @@ def test_a_closed_stream_is_as_good_as_none(streams: str):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("theory", "12"), ("theory",), ("doctor",), ("--help",), ("run", "--help")],
+    SAYING,
     ids=" ".join,
 )
 def test_a_reader_that_has_gone_ends_the_command_quietly(arguments: tuple[str, ...]):
@@ -83,7 +94,7 @@ def test_a_reader_that_has_gone_ends_the_command_quietly(arguments: tuple[str, .
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full is a file of Linux")
 @pytest.mark.parametrize(
     "arguments",
-    [("theory", "12"), ("theory",), ("doctor",), ("--help",), ("run", "--help")],
+    SAYING,
     ids=" ".join,
 )
 def test_an_output_that_is_full_is_refused_in_a_line(arguments: tuple[str, ...]):

@@ -236,6 +236,7 @@ def test_differing_settings_are_said_and_stand_beside_the_differences_they_bear_
     assert {"length", "bound_sizes"} <= minds["recall_inside_sharp_offset"]
 
 
+@pytest.mark.slow
 def test_other_conventions_editions_and_fewer_documents_are_compared_and_said(
     finished: Finished, pair: list[Path]
 ):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from scipy.stats import t as student
-from support.experiments import FULL
+from support.experiments import full
 from support.reports_tree import POSITIONS, run_tree
 
 from geostat import paper
@@ -84,7 +84,7 @@ def test_a_fit_without_decay_stays_at_one_and_one_that_failed_is_not_drawn(
 
 
 def test_signs_are_those_of_the_intervals():
-    sink = FULL["sink"].to_dataset()
+    sink = full()["sink"].to_dataset()
     for name in ("correlation", "unattenuated"):
         sign, low, high = (sink[f"{name}_{part}"].values for part in ("sign", "lower", "upper"))
         np.testing.assert_array_equal(sign == 1, low > 0)
@@ -93,7 +93,7 @@ def test_signs_are_those_of_the_intervals():
 
 
 def test_regimes_have_the_depth_and_the_contributions_of_their_heads():
-    heads = FULL["heads"].to_dataset()
+    heads = full()["heads"].to_dataset()
     for criterion in heads["criterion"].values:
         for code, name in enumerate(heads["regime"].values):
             own = heads["label"].sel(criterion=criterion).values == code

@@ -44,9 +44,8 @@ def fits_and_bounds(run: xr.DataTree) -> dict[str, xr.Dataset]:
     return fits | bounds | {"summary": overall(joined(run, tree_of(bounds)))}
 
 
-@pytest.mark.parametrize(
-    "made", [fits_and_bounds, pytest.param(experiments, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("made", [fits_and_bounds, experiments])
 def test_pieces_give_the_numbers_of_the_whole(
     made: Callable[[xr.DataTree], dict[str, xr.Dataset]],
     tmp_path: Path,

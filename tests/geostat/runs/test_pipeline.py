@@ -252,6 +252,7 @@ def test_equal_captures_are_equal_byte_by_byte(tmp_path: Path, asked: Settings):
     assert contents(one.path) == contents(two.path)
 
 
+@pytest.mark.slow
 def test_results_stay_where_an_equal_run_is_measured_again(
     confronted: Store, model_folder: Path, text_folder: Path
 ):

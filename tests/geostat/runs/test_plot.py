@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from support.experiments import FULL
+from support.experiments import full
 from support.reports_tree import plain_tree
 from support.spine import Finished
 
@@ -84,9 +84,9 @@ def test_layers_that_see_different_numbers_of_tokens_are_drawn_apart():
 
 
 def test_what_is_drawn_is_the_run_s():
-    axes = gs.plot.coverage(FULL)
+    axes = gs.plot.coverage(full())
     drawn = [axis.collections[0].get_array() for axis in axes]
-    run = Run.of(FULL)
+    run = Run.of(full())
     for values, name in zip(drawn, ("precision", "recall"), strict=True):
         share = run.envelope[f"{name}_inside_by_size"].stack(row=("edition", "gram")).T
         known = np.isfinite(share.values).any(axis=0)

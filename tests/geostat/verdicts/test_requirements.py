@@ -179,6 +179,7 @@ def test_a_run_without_verdicts_is_told_how_to_get_them(finished: Finished):
         hold_to(xr.DataTree.from_dict(groups), [requirement("norms.cv fails 0.5")])
 
 
+@pytest.mark.slow
 def test_ingredients_are_swapped_unless_told_not_to(finished: Finished, tmp_path: Path):
     """That they are not, where it is told so, stands in the first test."""
     assert next(iter(finished.tree["ingredients"]["swap"].values)) == "all"

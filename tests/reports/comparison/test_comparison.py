@@ -45,7 +45,7 @@ def test_labels_that_have_room_stay_where_their_curves_end():
     np.testing.assert_allclose(spaced([0.5, 0.5], 0.1, 0, 1), [0.45, 0.55])
 
 
-@pytest.mark.parametrize("runs", [2, 6])
+@pytest.mark.parametrize("runs", [pytest.param(2, marks=pytest.mark.slow), 6])
 def test_no_two_labels_of_a_figure_overlap(data: xr.Dataset, runs: int):
     many = of_many(data, runs)  # equal curves: labels would stand in one place
     seen = 0

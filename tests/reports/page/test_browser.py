@@ -10,7 +10,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from support.experiments import FULL
+from support.experiments import full
 from support.pages import page_html
 from support.spine import Finished
 
@@ -128,8 +128,7 @@ def words_of(html: str) -> str:
 
 @pytest.mark.slow
 def test_no_raw_latex_and_no_empty_button_stand_on_the_page(html: str):
-    full = page_html(FULL)
-    for page in (html, full):
+    for page in (html, page_html(full())):
         said = words_of(page)
         for raw in (r"\$\S", r"\\[A-Za-z]", r"\^", r"sqrt", r"\b[vα]_L"):
             assert re.search(raw, said) is None, said[re.search(raw, said).start() - 60 :][:120]

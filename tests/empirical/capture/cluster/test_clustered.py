@@ -81,6 +81,41 @@ def test_a_document_of_which_workers_die_is_named() -> None:
         awaited(Future(killed("task", None, 3)))
 
 
+class Told:
+    """A client of whose workers one goes away as it is told something, so many times."""
+
+    def __init__(self, times: int) -> None:
+        self.times, self.calls = times, list[str]()
+
+    def register_plugin(self, plugin: Any, name: str) -> None:
+        self.calls.append(f"given {name}")
+        if len(self.calls) <= self.times:
+            raise pytest.importorskip("distributed").comm.CommClosedError("Stream is closed")
+
+    def unregister_worker_plugin(self, name: str) -> None:
+        self.calls.append(f"taken {name}")
+
+
+def test_a_worker_that_dies_as_it_is_told_what_to_do_is_no_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("distributed")
+    from empirical.capture.cluster import held
+
+    monkeypatch.setattr(held, "PAUSE", 0.0)
+    client = Told(2)
+    with held.given(client, None, "work"):  # type: ignore[arg-type]
+        assert client.calls == ["given work"] * 3
+    assert client.calls[3:] == ["taken work"]
+    gone = Told(held.TIMES)
+    with (
+        pytest.raises(InputError, match=r"a worker or its scheduler went away\. What was complete"),
+        held.given(gone, None, "work"),  # type: ignore[arg-type]
+    ):
+        pass
+    assert gone.calls == ["given work"] * held.TIMES
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [

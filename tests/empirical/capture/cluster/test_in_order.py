@@ -4,6 +4,7 @@ measured elsewhere is the one that was measured here, bit for bit.
 
 import random
 from collections.abc import Callable, Generator, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from empirical.capture.measuring import Batch, Measuring, Packed
 from empirical.capture.observers import Baselines, Geometry
 from empirical.capture.source import Tapped
 from empirical.errors import InputError
+from empirical.store.handed import Place
 from empirical.store.journal import entry_of
 from empirical.store.layout import Encoder
+from empirical.store.settling import Drafts, drafted
 from empirical.store.store import Store
 
 
@@ -96,15 +99,17 @@ def test_what_is_under_way_is_given_up_when_results_are_no_longer_taken() -> Non
 class Elsewhere(Tapped):
     """A model whose documents are measured by such workers, packed."""
 
-    def __init__(self, workers: Workers, stop: int | None = None) -> None:
+    def __init__(self, workers: Workers, stop: int | None = None, shared: bool = True) -> None:
         super().__init__(loaded("llama"))
+        object.__setattr__(self, "shared", shared)
         object.__setattr__(self, "workers", workers)
         object.__setattr__(self, "stop", stop)
 
     def measured(
-        self, measuring: Measuring, batches: Iterable[Batch]
+        self, measuring: Measuring, batches: Iterable[Batch], place: Place
     ) -> Generator[Packed, None, None]:
         encoder = Encoder.planned(measuring.plans())
+        own = place if self.shared else replace(place, sign="of another disk")
 
         def pack(batch: Batch) -> Packed:
             if batch.documents.start == self.stop:
@@ -112,8 +117,10 @@ class Elsewhere(Tapped):
             done = measuring.batch(self, batch, None)
             pairs = zip(done.rows, done.buffers, strict=True)
             entries = [
-                entry_of(row, encoder.chunks(row["name"], each.arrays)) for row, each in pairs
+                own.hand_over(entry_of(row, encoder.chunks(row["name"], each.arrays)))
+                for row, each in pairs
             ]
+            assert all(isinstance(entry.data, Path) == self.shared for entry in entries)
             return Packed(entries=entries, visible=done.visible, prepared=1e6)
 
         def submit(batch: Batch) -> Fake:
@@ -121,10 +128,15 @@ class Elsewhere(Tapped):
 
         return in_order(submit, batches, lambda: 3)
 
+    def drafted(self, place: Place, folder: Path, documents: range) -> Drafts:
+        return drafted(folder, documents)
 
-def run(path: Path, workers: Workers, *, stop: int | None = None, **more: Any) -> Store:
+
+def run(
+    path: Path, workers: Workers, *, stop: int | None = None, shared: bool = True, **more: Any
+) -> Store:
     return capture(
-        Elsewhere(workers, stop),
+        Elsewhere(workers, stop, shared),
         random_windows(5, 40),
         path,
         observers=[Geometry(), Baselines()],
@@ -133,14 +145,15 @@ def run(path: Path, workers: Workers, *, stop: int | None = None, **more: Any) -
     )
 
 
-@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize(("batch", "shared"), [(1, True), (2, False)])
 def test_a_run_measured_elsewhere_equals_one_measured_here_bit_for_bit(
-    tmp_path: Path, batch: int
+    tmp_path: Path, batch: int, shared: bool
 ) -> None:
     here = small_run(tmp_path / "here.zarr", documents=5, batch=batch)
     workers = Workers(1)
-    made = run(tmp_path / "there.zarr", workers, batch=batch)
+    made = run(tmp_path / "there.zarr", workers, batch=batch, shared=shared)
     assert contents(made.path) == contents(here.path)
+    assert not list(tmp_path.glob(".there.zarr.handed*"))
     assert len(workers.ran) > len(range(0, 5, batch))  # some ran twice
 
 

@@ -143,6 +143,7 @@ def test_budgets_are_shared_from_the_other_documents(
         assert float(at) == pytest.approx((each - found["mass"]).mean(), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_regimes_are_cut_beside_as_many_drawn_heads(with_regimes: Path, tmp_path: Path) -> None:
     shutil.copytree(with_regimes, tmp_path, dirs_exist_ok=True)
     ids = tokens(4, 80)
@@ -231,6 +232,7 @@ def test_needs_of_heads_are_jackknifed_over_documents(data: xr.Dataset) -> None:
     assert relative == pytest.approx(abs(log_one - log_other) / 2)
 
 
+@pytest.mark.slow
 def test_contexts_are_the_last_tokens_with_the_same_targets(tmp_path: Path) -> None:
     ids = tokens(3, 40)
     asked: dict[str, Any] = {"documents": list(ids.numpy()), "length": 40, "null": False}

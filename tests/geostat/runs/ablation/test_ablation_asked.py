@@ -193,6 +193,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(
     assert not (tmp_path / "out" / "run.zarr").exists()
 
 
+@pytest.mark.slow
 def test_a_damaged_group_is_taken_out(run: Path, tmp_path: Path) -> None:
     run = shutil.copytree(run, tmp_path / "harmed")
     folder = run / "run.zarr" / "ablation" / "entropy"

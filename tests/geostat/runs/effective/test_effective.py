@@ -131,7 +131,9 @@ def needing(k: int) -> transformers.PreTrainedModel:
     return model
 
 
-@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize(
+    "k", [pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(5, marks=pytest.mark.slow)]
+)
 def test_n_star_is_the_number_of_tokens_that_heads_were_built_to_need(
     k: int, tmp_path: Path
 ) -> None:
@@ -167,6 +169,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, stop: int | None = None) -> list[An
     return measured
 
 
+@pytest.mark.slow
 def test_what_is_interrupted_goes_on_and_ends_like_what_was_not(
     words: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -443,6 +446,7 @@ def test_results_that_stand_there_stay(
     assert {"norms", "effective"} <= set(Store.open(tmp_path / "run.zarr").results)
 
 
+@pytest.mark.slow
 def test_single_values_and_lists_are_taken_in_python(tmp_path: Path) -> None:
     asked = {"documents": list(tokens(2, 20).numpy()), "length": 20, "out": tmp_path}
     run = gs.effective(tiny("llama"), **asked, tau=0.5, rules="recent", layers=[1, 2], n=[4, 9])

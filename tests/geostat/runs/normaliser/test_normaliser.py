@@ -129,6 +129,7 @@ def test_the_command_tells_what_follows_from_the_definitions(
     assert answered["normaliser"] == records(data)
 
 
+@pytest.mark.slow
 def test_it_goes_into_a_run_that_is_there_and_comes_out_the_same(
     words: list[Any], tmp_path: Path
 ) -> None:
