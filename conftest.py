@@ -4,6 +4,7 @@ session.
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 from collections.abc import Collection, Iterator
@@ -26,8 +27,14 @@ from reports.figures.every import FIGURES
 from reports.figures.style import STYLE
 from reports.page import page
 
-settings.register_profile("repeatable", derandomize=True)
-settings.load_profile("repeatable")  # `make test-all` draws new examples each time
+settings.register_profile("repeatable", derandomize=True, max_examples=50)
+settings.load_profile("repeatable")  # `make test-all` draws new examples each time, twice as many
+
+
+def pytest_collection_finish() -> None:
+    """What the modules hold stays to the end: it is not looked through for garbage any more."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

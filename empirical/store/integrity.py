@@ -19,7 +19,7 @@ from empirical.store.manifest import (
     FIT_AGAIN,
     MEASURE_AGAIN,
     by_document,
-    digests,
+    digest,
     files_below,
 )
 from empirical.store.rows import read_rows
@@ -99,7 +99,7 @@ def damages(
     for group, files in looked_at(manifest, results).items():
         remedy = FIT_AGAIN.format(path=path)
         yield from unlike(path, files, remedy)
-        yield from strangers(path / group, {path / name for name in files}, remedy)
+        yield from strangers(path / group, {f"{path.as_posix()}/{name}" for name in files}, remedy)
 
 
 def arrays_of(path: Path, layout: Iterable[str]) -> list[tuple[str, int]]:
@@ -119,8 +119,9 @@ def _of_documents(
 
 def strange(path: Path, manifest: Mapping[str, Any], documents: int) -> Iterator[Damage]:
     """Yield the files of captured groups that nobody wrote there."""
-    known = {path / name for name in manifest["layout"]} | {
-        path / shard_key(name, dims, shard)
+    top = path.as_posix()
+    known = {f"{top}/{name}" for name in manifest["layout"]} | {
+        f"{top}/{shard_key(name, dims, shard)}"
         for name, dims in arrays_of(path, manifest["layout"])
         for shard in shards_of(range(documents))
     }
@@ -180,7 +181,7 @@ def _damage(file: Path, why: str, documents: list[int]) -> Damage:
     return Damage(file=file, why=why, remedy=MEASURE_AGAIN, documents=tuple(documents))
 
 
-def strangers(group: Path, known: Set[Path], remedy: str) -> Iterator[Damage]:
+def strangers(group: Path, known: Set[str], remedy: str) -> Iterator[Damage]:
     """Yield the files of a group that nobody wrote there: they would be read as if they were
     measured.
     """
@@ -191,19 +192,19 @@ def strangers(group: Path, known: Set[Path], remedy: str) -> Iterator[Damage]:
         yield Damage(file=group, why=MISSING, remedy=remedy)
         return
     for file in files:
-        if file not in known:
+        if file.as_posix() not in known:
             yield Damage(file=file, why=STRANGE, remedy="Remove it.")
 
 
 def unlike(path: Path, written: Mapping[str, str], remedy: str) -> Iterator[Damage]:
     """Yield the files that differ from their digests, by name below `path`."""
     for name, wanted in written.items():
-        file = path / name
+        file = f"{path.as_posix()}/{name}"
         try:
             with reading(path):
-                same = digests([file], path)[name] == wanted
+                same = digest(file) == wanted
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            yield Damage(file=file, why=MISSING, remedy=remedy)
+            yield Damage(file=Path(file), why=MISSING, remedy=remedy)
         else:
             if not same:
-                yield Damage(file=file, why=CHANGED, remedy=remedy)
+                yield Damage(file=Path(file), why=CHANGED, remedy=remedy)

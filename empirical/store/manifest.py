@@ -205,7 +205,7 @@ def files_below(folder: Path) -> list[Path]:
                     waiting.append(entry.path)
                 elif entry.is_file() and not entry.name.endswith(UNFINISHED):
                     found.append(entry.path)
-    return sorted(map(Path, found))
+    return [Path(one) for one in sorted(found, key=lambda one: one.split(os.sep))]
 
 
 def layout(folder: Path, captured: Sequence[str]) -> dict[str, str]:
@@ -217,10 +217,12 @@ def layout(folder: Path, captured: Sequence[str]) -> dict[str, str]:
 
 def digests(files: Iterable[Path], folder: Path) -> dict[str, str]:
     """Return a digest for each file, by its name below a folder."""
-    return {
-        below(file, folder): hashlib.sha256(file.read_bytes()).hexdigest()[:DIGITS]
-        for file in files
-    }
+    return {below(file, folder): digest(file) for file in files}
+
+
+def digest(file: Path | str) -> str:
+    """Return the digest of a file."""
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:DIGITS]
 
 
 def finish(path: Path) -> None:

@@ -32,7 +32,7 @@ from empirical.store.manifest import (
     MEASURE_AGAIN,
     UNFINISHED,
     beside,
-    digests,
+    digest,
     read_root,
 )
 from empirical.store.rows import FILE, NO_ROWS, append_rows, read_rows
@@ -140,7 +140,7 @@ class Repair:
         fresh = self.again.measured([0])
         for name in names:
             source = fresh.path / name
-            if not source.is_file() or digests([source], fresh.path)[name] != written[name]:
+            if not source.is_file() or digest(source) != written[name]:
                 raise StoreError(OTHER.format(what=self.path / name))
         self._put(names, lambda name, draft: shutil.copyfile(fresh.path / name, draft))
 
@@ -269,7 +269,9 @@ class Repair:
             damage.file: damage
             for group, files in self._manifest["results"].items()
             if (self.path / group).is_dir()
-            for damage in strangers(self.path / group, {self.path / name for name in files}, "")
+            for damage in strangers(
+                self.path / group, {f"{self.path.as_posix()}/{name}" for name in files}, ""
+            )
         }
         for damage in (*strange(self.path, self._manifest, documents), *results.values()):
             if damage.why == STRANGE:

@@ -65,6 +65,7 @@ def test_all_tokens_kept_is_the_model_itself(family: str, mode: Mode) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.builtin
 def test_all_tokens_kept_is_the_built_in_model_itself() -> None:
     found = windows(topics(), builtin_model().tokenizer, length=200, count=1)

@@ -48,6 +48,7 @@ def test_no_module_gives_two_kinds_and_all_are_of_the_standard_library() -> None
     assert described | code <= sys.stdlib_module_names
 
 
+@pytest.mark.slow
 def test_no_text_names_this_machine() -> None:
     places = {str(Path.home()), sys.prefix, sys.base_prefix, sysconfig.get_path("stdlib")}
     for document in all_kinds():

@@ -245,6 +245,7 @@ def test_errors_are_over_documents_and_layers() -> None:
     assert np.abs(found.upper).max() <= 1
 
 
+@pytest.mark.slow
 def test_a_correlation_of_nothing_has_an_interval_that_holds_0() -> None:
     """Over heads, too: documents agree on heads that go together by chance."""
     found = [associations(drawn(0, 0, seed)) for seed in range(60)]

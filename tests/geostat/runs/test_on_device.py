@@ -13,6 +13,7 @@ from support.spine import LENGTH, geostat, refused
 import geostat as gs
 
 COUNTED = {"precision", "recall", "f_outer", "f_inner", "precision_sd", "recall_sd"}
+COUNTED |= {"precision_by_query", "recall_by_query"}
 IDS = [row.numpy() for row in tokens(2, LENGTH)]
 
 

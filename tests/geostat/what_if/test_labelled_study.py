@@ -246,6 +246,7 @@ def test_no_figure_of_an_earlier_study_stays_beside_a_new_one(tmp_path):
     assert int(xr.open_dataset(tmp_path / "whatif.nc").attrs["fixed_N"]) == 4
 
 
+@pytest.mark.slow
 def test_a_study_without_figures_has_the_same_numbers_and_no_figure(tmp_path):
     drawn = answer(Asked(sets=["L=32", "N=2,3"], out=tmp_path / "drawn"))
     plain = answer(Asked(sets=["L=32", "N=2,3"], out=tmp_path / "plain", figures=False))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from support.comparisons import compared, of_many, shorter
-from support.experiments import FULL
+from support.experiments import full
 from support.latex import compiled, complaints, needs_latex, pages
 from support.reports_tree import plain_tree, run_tree
 from support.spine import Finished
@@ -92,7 +92,7 @@ def made(finished: Finished, model_folder: Path, text_folder: Path) -> list[Tabl
         *of_run(with_display(finished.tree)),
         *of_run(hostile_run()),
         *of_run(judged()),
-        *experiment_tables(Run.of(FULL)),
+        *experiment_tables(Run.of(full())),
         table_of_study(study),
         table_of_elasticities(gs.elasticities(base={"L": 16, "d": 16, "N": 4})),
         *comparison_tables(both).values(),

@@ -154,6 +154,7 @@ def test_a_model_in_memory_is_looked_at_as_it_is(tmp_path: Path) -> None:
     assert (data["distance"] <= data["distance_bound"]).all()
 
 
+@pytest.mark.slow
 def test_every_number_is_described_and_lines_name_the_papers_figures(
     words: list[Any], tmp_path: Path
 ) -> None:
