@@ -88,6 +88,7 @@ def test_documents_that_met_no_rare_text_do_not_make_a_bound_fail():
     assert held.holds <= MOST, held
 
 
+@pytest.mark.slow
 def test_documents_that_are_like_each_other_settle_what_lies_far_off():
     random = np.random.default_rng(6)
     assert planted(smooth(), ("smooth", "lower"), 0.35, LOWER, HEADS, random, one=False).fails > 0.9
@@ -155,6 +156,7 @@ def test_one_command_prints_a_line_for_every_setting(capsys, monkeypatch):
         )
 
 
+@pytest.mark.slow
 def test_few_documents_of_one_kind_put_nothing_outside_and_flags_of_smooth_curves_are_as_stated():
     rare = {
         (row.statistic, row.side): row.flagged

@@ -36,6 +36,7 @@ def test_noise_is_drawn_as_stated():
     assert mean_noise().variance[0] / (1 - 0.55**2) == pytest.approx(2.4**2 / 8)
 
 
+@pytest.mark.slow
 def test_at_the_detection_limit_most_are_detected():
     oscillation, growth = limits(257)
     assert 0.3 < oscillation < 0.6

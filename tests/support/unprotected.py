@@ -117,7 +117,7 @@ PROTECTIONS = (
     Protection(
         "a file removed",
         INTEGRITY,
-        "            yield Damage(file=file, why=MISSING, remedy=remedy)\n        else:",
+        "            yield Damage(file=Path(file), why=MISSING, remedy=remedy)\n        else:",
         "            pass\n        else:",
         f"{STORE}/test_damage.py::test_every_damaged_file_is_found_and_named",
     ),
@@ -131,7 +131,7 @@ PROTECTIONS = (
     Protection(
         "a file in a group that nobody wrote",
         INTEGRITY,
-        "        if file not in known:",
+        "        if file.as_posix() not in known:",
         "        if file is None:",
         f"{STORE}/test_damage.py::test_a_file_that_does_not_belong_to_the_run_is_found",
     ),

@@ -56,7 +56,7 @@ def ablate(
         InputError, StoreError, TypeError: as of `geostat.effective`.
 
     >>> run = ablate("model", documents="notes", count=2, length=40, out="cut", sizes=[1, 4],
-    ...              budgets=[4], draws=2)
+    ...              parts="heads")
     >>> run["ablation"]["head_rise"].dims
     ('mode', 'n', 'layer', 'head')
     """

@@ -260,7 +260,7 @@ def test_a_tap_that_reads_other_weights_than_eager_is_refused(
     assert not (tmp_path / "run.zarr").exists()
 
 
-@pytest.mark.parametrize("wrong", ["head", "nan", "ctrl-c"])
+@pytest.mark.parametrize("wrong", [pytest.param("head", marks=pytest.mark.slow), "nan", "ctrl-c"])
 def test_fresh_keeps_the_old_run_until_the_first_new_document_is_complete(
     tmp_path: Path, wrong: str
 ) -> None:

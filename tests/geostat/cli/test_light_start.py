@@ -30,15 +30,8 @@ COMMANDS = {
 """Commands, as they stand one after another in one process, by what they have in common."""
 
 
-@pytest.mark.parametrize(
-    "alike",
-    [
-        "theory",
-        pytest.param("page", marks=pytest.mark.slow),
-        pytest.param("compare", marks=pytest.mark.slow),
-        pytest.param("fit and confront", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("alike", ["theory", "page", "compare", "fit and confront"])
 def test_a_command_that_runs_no_model_imports_nothing_that_does(
     alike: str, finished: Finished, tmp_path: Path
 ) -> None:

@@ -380,6 +380,7 @@ def test_documents_kept_from_an_interrupted_run_can_be_fitted(tmp_path: Path, as
     assert (pipeline.fit(store)["norms"]["documents"] == 1).all()
 
 
+@pytest.mark.slow
 def test_results_interrupted_while_they_are_written_do_not_count(
     tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch
 ):

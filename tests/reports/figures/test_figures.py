@@ -49,6 +49,7 @@ def test_labels_stand_apart_in_a_column_too_and_can_be_read(plan):
     assert smallest(figure) >= 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", FIGURES, ids=lambda plan: plan.name)
 def test_labels_stand_apart_on_a_slide_too_and_can_be_read_from_afar(plan):
     figure = assert_labels_stand_apart(plan, Run.of(TREE), look="slides")
@@ -179,6 +180,7 @@ def test_fonts_in_pdf_files_are_truetype_as_publishers_ask(monkeypatch):
     assert b"/Type3" not in written
 
 
+@pytest.mark.slow
 def test_fonts_in_pdf_files_are_cut_without_the_tables_that_lay_text_out(monkeypatch):
     monkeypatch.setitem(style.STYLE, "pdf.fonttype", FONTS)
     figure, known = draw(FIGURES[1], Run.of(TREE)), subset.Options().drop_tables

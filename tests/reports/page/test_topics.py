@@ -70,6 +70,7 @@ def test_an_answer_is_that_of_the_run(made, run, key):
         assert topic.card.verdict == next(one["verdict"] for one in told if one["key"] == key)
 
 
+@pytest.mark.slow
 def test_commands_run_as_they_stand(made, finished: Finished, tmp_path):
     figures, tables_again, fit = made["similarity"].again
     assert figures == f"geostat figures {finished.out} --only similarity"
