@@ -99,7 +99,7 @@ def damages(
     for group, files in looked_at(manifest, results).items():
         remedy = FIT_AGAIN.format(path=path)
         yield from unlike(path, files, remedy)
-        yield from strangers(path / group, {f"{path.as_posix()}/{name}" for name in files}, remedy)
+        yield from strangers(path / group, {(path / name).as_posix() for name in files}, remedy)
 
 
 def arrays_of(path: Path, layout: Iterable[str]) -> list[tuple[str, int]]:
@@ -119,9 +119,8 @@ def _of_documents(
 
 def strange(path: Path, manifest: Mapping[str, Any], documents: int) -> Iterator[Damage]:
     """Yield the files of captured groups that nobody wrote there."""
-    top = path.as_posix()
-    known = {f"{top}/{name}" for name in manifest["layout"]} | {
-        f"{top}/{shard_key(name, dims, shard)}"
+    known = {(path / name).as_posix() for name in manifest["layout"]} | {
+        (path / shard_key(name, dims, shard)).as_posix()
         for name, dims in arrays_of(path, manifest["layout"])
         for shard in shards_of(range(documents))
     }

@@ -270,7 +270,7 @@ class Repair:
             for group, files in self._manifest["results"].items()
             if (self.path / group).is_dir()
             for damage in strangers(
-                self.path / group, {f"{self.path.as_posix()}/{name}" for name in files}, ""
+                self.path / group, {(self.path / name).as_posix() for name in files}, ""
             )
         }
         for damage in (*strange(self.path, self._manifest, documents), *results.values()):

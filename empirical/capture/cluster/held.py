@@ -87,10 +87,19 @@ def given(client: Client, plugin: WorkerPlugin, name: str) -> Iterator[None]:
     Raises:
         InputError: if workers go away every time, or the scheduler has.
     """
+    try:
+        _tell(client, plugin, name)
+        yield
+    finally:
+        with suppress(Exception):  # it is gone with the cluster
+            client.unregister_worker_plugin(name)
+
+
+def _tell(client: Client, plugin: WorkerPlugin, name: str) -> None:
     for left in reversed(range(TIMES)):
         try:
             client.register_plugin(plugin, name=name)
-            break
+            return
         except CommClosedError as error:
             if not left:
                 raise InputError(
@@ -99,11 +108,6 @@ def given(client: Client, plugin: WorkerPlugin, name: str) -> Iterator[None]:
                     " and run the same command again."
                 ) from error
             time.sleep(PAUSE)
-    try:
-        yield
-    finally:
-        with suppress(Exception):  # it is gone with the cluster
-            client.unregister_worker_plugin(name)
 
 
 class Held(SameVersions):

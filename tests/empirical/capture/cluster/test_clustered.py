@@ -2,19 +2,27 @@
 
 import sys
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
-from support.runs import loaded
+from support.runs import loaded, random_windows, small_run
 from support.spine import capturing, geostat, refused
 
 import geostat as gs
 from empirical.capture.cluster import awaited as awaiting
 from empirical.capture.cluster.awaited import Awaited
 from empirical.capture.cluster.places import place
+from empirical.capture.layer_view import RunShape
+from empirical.capture.measuring import Batch, Measuring
+from empirical.capture.observers import Geometry
 from empirical.errors import InputError
+from empirical.measure.convention import Convention
+from empirical.sources.queries import LAST
+from empirical.store.handed import place_beside
 
 
 class Client:
@@ -81,6 +89,35 @@ def test_a_document_of_which_workers_die_is_named() -> None:
         awaited(Future(killed("task", None, 3)))
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_worker_writes_onto_the_disk_that_it_shares(tmp_path: Path, shared: bool) -> None:
+    pytest.importorskip("distributed")
+    from empirical.capture.cluster import worker
+
+    measurer = worker.Measurer(lambda: loaded("llama"), worker.versions(), threads=None)
+    measurer.setup(SimpleNamespace(address="here"))  # type: ignore[arg-type]
+    source = measurer.loaded()
+    shape = RunShape(
+        **source.sizes,
+        positions=20,
+        n=np.array([1, 4]),
+        convention=Convention.PAPER,
+        seed=0,
+        queries=LAST,
+    )
+    measuring = Measuring(observers=[Geometry()], shape=shape, where="cpu")
+    made = small_run(tmp_path / "run.zarr", documents=1, length=20, n=shape.n)
+    with place_beside(made.path) as own:
+        where = own if shared else replace(own, sign="of another disk")
+        batch = Batch.of(random_windows(1, 20), range(1))
+        packed = measurer.measure(measuring, batch, source.provenance(), where)
+        assert [isinstance(entry.data, Path) for entry in packed.entries] == [shared]
+        assert packed.entries[0].row["name"] == "document 0"
+        drafts = worker.draft(where, made.path, range(1), slice(0))
+        assert drafts == ([] if shared else None)
+    measurer.teardown(SimpleNamespace())  # type: ignore[arg-type]
+
+
 class Told:
     """A client of whose workers one goes away as it is told something, so many times."""
 
@@ -113,7 +150,7 @@ def test_a_worker_that_dies_as_it_is_told_what_to_do_is_no_fault(
         held.given(gone, None, "work"),  # type: ignore[arg-type]
     ):
         pass
-    assert gone.calls == ["given work"] * held.TIMES
+    assert gone.calls == ["given work"] * held.TIMES + ["taken work"]  # from those that know it
 
 
 @pytest.mark.parametrize(
