@@ -94,7 +94,11 @@ def needs() -> list[Need]:
             f"{4 * TOKENS:,} B",
             f"{4e-9 * TOKENS * DOCUMENTS:.1f} GB",
         ),
-        Need("the writer, of a disk that workers share", f"{SHARED_MS} ms", f"{shared} hours"),
+        Need(
+            "the writer, of a disk that workers share",
+            f"{SHARED_MS} core ms",
+            f"{shared} core hours",
+        ),
         Need("the writer, of documents sent to it", f"{writer:.2f} s", f"{hours(writer)} hours"),
         Need("cores, at envelopes, that keep it busy", "", f"{envelope / writer:.0f}"),
         Need("cores, at envelopes, for one GPU", "", f"{envelope / (forward + measured):.0f}"),

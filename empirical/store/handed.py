@@ -31,8 +31,15 @@ class Place:
     sign: str
 
     def shared(self) -> bool:
-        """Whether this process sees the folder, and may write there."""
-        return (self.folder / self.sign).is_file() and os.access(self.folder, os.W_OK)
+        """Whether this process sees the folder, and may write there as the user whose it is: the
+        run's files have one owner.
+        """
+        try:
+            owner = (self.folder / self.sign).stat().st_uid
+        except OSError:
+            return False
+        mine = not hasattr(os, "geteuid") or owner == os.geteuid()
+        return mine and os.access(self.folder, os.W_OK)
 
     def hand_over(self, entry: Entry) -> Entry:
         """Write a document there, flushed, and return it as the run is to take it: by its file. It

@@ -7,10 +7,12 @@ and zarr for its reads.
 
 from __future__ import annotations
 
+import errno
 import os
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,12 @@ from empirical.store.manifest import (
 from empirical.store.rows import append_rows
 from empirical.store.shards import DOCUMENTS, chunks_in, parts, shard_key, shards_of, within
 
+OF_DAMAGE = (
+    *(KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError),
+    *(ValueError, EOFError, zlib.error),
+)
+"""What zipfile raises of a file that is not what was written."""
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -48,7 +56,7 @@ class Draft:
     place: Path
     name: str
     """Of the array."""
-    digests: Mapping[int, bytes]
+    digests: dict[int, bytes]
     """Of the chunks that came from the journal, by their documents' places in the run."""
 
 
@@ -70,16 +78,27 @@ def drafted(folder: Path, documents: range, share: slice = slice(None), mark: st
         StoreError: if a shard or a file of the journal is damaged.
     """
     ready: Drafts = []
-    with Chunks(folder, documents) as chunks:
-        for key, name, shard in list(chunks.shards())[share]:
-            place, digests = folder / key, dict[int, bytes]()
-            draft = place.with_name(f"{place.name}{mark}{UNFINISHED}")
-            draft.parent.mkdir(parents=True, exist_ok=True)
-            with open(draft, "wb") as file:
-                file.writelines(parts(chunks.noted(key, name, shard, digests)))
-            ready.append(Draft(draft, place, name, digests))
-    flush_all([draft.file for draft in ready], folder)
+    try:
+        with Chunks(folder, documents) as chunks:
+            for key, name, shard in list(chunks.shards())[share]:
+                place = folder / key
+                draft = place.with_name(f"{place.name}{mark}{UNFINISHED}")
+                ready.append(Draft(draft, place, name, {}))
+                draft.parent.mkdir(parents=True, exist_ok=True)
+                with open(draft, "wb") as file:
+                    file.writelines(parts(chunks.noted(key, name, shard, ready[-1].digests)))
+        flush_all([draft.file for draft in ready], folder)
+    except BaseException:
+        discard(ready)
+        raise
     return ready
+
+
+def discard(drafts: Drafts) -> None:
+    """Take drafts away."""
+    for draft in drafts:
+        with suppress(OSError):
+            draft.file.unlink()
 
 
 def settle(
@@ -116,9 +135,13 @@ def settle(
             for index, row in zip(documents, rows, strict=True):
                 chunks = ((one.name, one.digests[index]) for one in ready if index in one.digests)
                 if document_digest(chunks) != row["digest"]:
+                    discard(ready)
                     raise damaged(file_of(folder, index), "it is not what was written")
             for draft in ready:
                 os.replace(draft.file, draft.place)
+            for folder_of_shards in {draft.place.parent for draft in ready}:
+                for left in folder_of_shards.glob(f"*{UNFINISHED}"):  # by one that was given up
+                    left.unlink(missing_ok=True)
             flush_all([draft.place for draft in ready], folder)
             manifest["rows"] = append_rows(folder, head, rows)
             flush_folder(folder)
@@ -154,10 +177,10 @@ class Chunks:
         try:
             if settled := len(within(range(self.documents.start), shard)):
                 yield from chunks_in(self.folder / key, settled)
-            for index in within(self.documents, shard):
-                yield self._archive(index).read(name)
-        except (FileNotFoundError, KeyError, zipfile.BadZipFile) as error:
+        except FileNotFoundError as error:
             raise StoreError(f"{self.folder / key}: damaged ({error}). {MEASURE_AGAIN}") from error
+        for index in within(self.documents, shard):
+            yield self._chunk(index, name)
 
     def noted(self, key: str, name: str, shard: int, digests: dict[int, bytes]) -> Iterator[bytes]:
         """Yield the chunks of one shard, and note the digests of those of the journal."""
@@ -165,6 +188,19 @@ class Chunks:
             if index in self.documents:
                 digests[index] = chunk_digest(chunk)
             yield chunk
+
+    def _chunk(self, index: int, name: str) -> bytes:
+        """Return a chunk of a document of the journal."""
+        reason: Exception
+        try:
+            return self._archive(index).read(name)
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError) and error.errno != errno.EINVAL:
+                raise  # the disk's own, not a place beyond the file
+            reason = error
+        except OF_DAMAGE as error:
+            reason = error
+        raise damaged(file_of(self.folder, index), f"it cannot be read ({reason})") from reason
 
     def _archive(self, index: int) -> zipfile.ZipFile:
         if index not in self._archives:

@@ -24,6 +24,7 @@ from empirical.capture.cluster.connection import connected
 from empirical.capture.cluster.in_order import in_order
 from empirical.capture.identity import versions
 from empirical.capture.measuring import Batch, Measuring, Packed
+from empirical.errors import InputError
 from empirical.sources.models import LoadedModel
 from empirical.store.handed import Place
 from empirical.store.settling import Drafts, drafted
@@ -38,6 +39,9 @@ AHEAD: Final = 3
 done and waits for a slower one before it.
 """
 
+SHARES: Final = 16
+"""Tasks at most that write shards, of which there are some sixty: each opens all documents."""
+
 
 class Clustered:
     """A model on workers."""
@@ -47,6 +51,8 @@ class Clustered:
 
         self._client, self._name, self._worker = client, name, worker
         self._described: Description = self._submit("the model", worker.describe, name).result()
+        self._shared = False
+        """Whether a worker wrote a document of the run on its disk."""
 
     @property
     def sizes(self) -> Mapping[str, Any]:
@@ -80,20 +86,30 @@ class Clustered:
             asked = (self._name, measuring, self._described.provenance, batch, place)
             return self._submit(what, self._worker.measure, *asked)
 
-        return in_order(submit, batches, lambda: AHEAD * len(self._client.nthreads()))
+        for packed in in_order(submit, batches, lambda: AHEAD * len(self._client.nthreads())):
+            self._shared |= any(isinstance(entry.data, Path) for entry in packed.entries)
+            yield packed
 
     def drafted(self, place: Place, folder: Path, documents: range) -> Drafts:
-        """Have each worker write its share of the shards, if it shares the disk; else do it here.
+        """Have workers write the shards in shares, where they share the disk; what they do not, or
+        cannot for they are gone, is done here.
 
         They come before batches that wait, for the run goes on only then.
         """
-        count = max(1, len(self._client.nthreads()))
-        shares = [slice(first, None, count) for first in range(count)]
-        tasks = [
-            self._submit("the store", self._worker.draft, place, folder, documents, share, first=1)
-            for share in shares
-        ]
-        made = [task.result() for task in tasks]
+        if not self._shared:
+            return drafted(folder, documents)
+        tasks: list[Awaited[Drafts | None]] = []
+        try:
+            count = min(max(1, len(self._client.nthreads())), SHARES)
+            shares = [slice(first, None, count) for first in range(count)]
+            for share in shares:
+                asked = (self._name, place, folder, documents, share)
+                tasks.append(self._submit("the store", self._worker.draft, *asked, first=1))
+            made = [task.result() for task in tasks]
+        except (InputError, OSError):
+            for task in tasks:
+                task.cancel()
+            return drafted(folder, documents)
         return [
             one
             for share, drafts in zip(shares, made, strict=True)

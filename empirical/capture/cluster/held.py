@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import numba
 from distributed import Client, Worker, WorkerPlugin, get_worker
-from distributed.comm import CommClosedError
 from threadpoolctl import threadpool_limits
 
 from empirical.errors import InputError
@@ -100,7 +99,7 @@ def _tell(client: Client, plugin: WorkerPlugin, name: str) -> None:
         try:
             client.register_plugin(plugin, name=name)
             return
-        except CommClosedError as error:
+        except OSError as error:  # of a connection that is closed, or is not made
             if not left:
                 raise InputError(
                     f"the cluster: was told {TIMES} times what is to be done, and each time a"

@@ -146,10 +146,11 @@ def measure(
         return measurer.measure(measuring, batch, provenance, place)
 
 
-def draft(place: Place, folder: Path, documents: range, share: slice) -> Drafts | None:
+def draft(name: str, place: Place, folder: Path, documents: range, share: slice) -> Drafts | None:
     """Write a share of the shards of a run, of names that no other process writes; None where this
     worker does not share its disk.
     """
+    _measurer(name)  # refuses another version
     if not place.shared():
         return None
     with writing(folder):

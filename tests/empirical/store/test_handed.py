@@ -140,6 +140,44 @@ def test_a_document_that_changes_before_it_is_settled_is_found_as_it_is_copied(
     }
 
 
+def test_a_document_whose_file_is_damaged_anyhow_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "run.zarr"
+    made = of(path, packed(range(3)), 3)
+    file, before = path / "journal/1.zip", made.documents
+    data, told = file.read_bytes(), 0
+    for at in range(1, 500):  # the directory stands at the end
+        changed = bytearray(data)
+        changed[-at] ^= 1 << at % 8
+        file.write_bytes(changed)
+        try:
+            drafted(path, range(3), slice(0, 2))
+        except StoreError as error:
+            assert "1.zip: damaged, for it cannot be read" in str(error)  # noqa: PT017
+            told += 1
+    assert told > 100
+    file.unlink()
+    with pytest.raises(StoreError, match=r"1\.zip: damaged, for it cannot be read"):
+        made.settle()
+    file.write_bytes(data)
+    made.settle()
+    assert made.documents == before
+    assert not list(path.rglob("*.partial"))
+
+
+def test_what_others_left_of_shards_goes_with_the_next_ones(tmp_path: Path) -> None:
+    made = of(tmp_path / "run.zarr", packed(range(3)), 3)
+
+    def lost(folder: Path, documents: range) -> Drafts:
+        drafted(folder, documents, slice(0, 2), ".other")
+        raise InputError("its disk is full")
+
+    with pytest.raises(InputError, match="its disk is full"):
+        made.settle(lost)
+    assert list(made.path.rglob("*.other.partial"))
+    made.settle()
+    assert not list(made.path.rglob("*.partial"))
+
+
 def test_what_a_killed_command_left_is_swept_away(tmp_path: Path) -> None:
     path = tmp_path / "run.zarr"
     killed = place_beside(path)

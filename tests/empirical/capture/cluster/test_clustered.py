@@ -15,6 +15,7 @@ from support.spine import capturing, geostat, refused
 import geostat as gs
 from empirical.capture.cluster import awaited as awaiting
 from empirical.capture.cluster.awaited import Awaited
+from empirical.capture.cluster.clustered import Clustered
 from empirical.capture.cluster.places import place
 from empirical.capture.layer_view import RunShape
 from empirical.capture.measuring import Batch, Measuring
@@ -90,9 +91,11 @@ def test_a_document_of_which_workers_die_is_named() -> None:
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_worker_writes_onto_the_disk_that_it_shares(tmp_path: Path, shared: bool) -> None:
+def test_a_worker_writes_onto_the_disk_that_it_shares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
+) -> None:
     pytest.importorskip("distributed")
-    from empirical.capture.cluster import worker
+    from empirical.capture.cluster import held, worker
 
     measurer = worker.Measurer(lambda: loaded("llama"), worker.versions(), threads=None)
     measurer.setup(SimpleNamespace(address="here"))  # type: ignore[arg-type]
@@ -113,9 +116,30 @@ def test_a_worker_writes_onto_the_disk_that_it_shares(tmp_path: Path, shared: bo
         packed = measurer.measure(measuring, batch, source.provenance(), where)
         assert [isinstance(entry.data, Path) for entry in packed.entries] == [shared]
         assert packed.entries[0].row["name"] == "document 0"
-        drafts = worker.draft(where, made.path, range(1), slice(0))
+        monkeypatch.setattr(held, "get_worker", lambda: SimpleNamespace(plugins={"it": measurer}))
+        drafts = worker.draft("it", where, made.path, range(1), slice(0))
         assert drafts == ([] if shared else None)
     measurer.teardown(SimpleNamespace())  # type: ignore[arg-type]
+
+
+class Gone:
+    """A client whose scheduler has gone, which says how often it was asked."""
+
+    asked = 0
+
+    def nthreads(self) -> dict[int, int]:
+        self.asked += 1
+        raise OSError("Timed out trying to connect")
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_shards_are_written_here_where_no_worker_can(tmp_path: Path, shared: bool) -> None:
+    made = small_run(tmp_path / "run.zarr", documents=1, length=20)
+    source, client = Clustered.__new__(Clustered), Gone()
+    source._client, source._shared = client, shared  # type: ignore[assignment]
+    with place_beside(made.path) as place:
+        assert source.drafted(place, made.path, range(0)) == []
+    assert client.asked == shared
 
 
 class Told:
