@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support.runs import loaded, random_windows, small_run
 from support.spine import capturing, geostat, refused
+from support.stores import PLAN, arrays, row
 
 import geostat as gs
 from empirical.capture.cluster import awaited as awaiting
@@ -24,6 +25,7 @@ from empirical.errors import InputError
 from empirical.measure.convention import Convention
 from empirical.sources.queries import LAST
 from empirical.store.handed import place_beside
+from empirical.store.store import Store
 
 
 class Client:
@@ -134,12 +136,15 @@ class Gone:
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_shards_are_written_here_where_no_worker_can(tmp_path: Path, shared: bool) -> None:
-    made = small_run(tmp_path / "run.zarr", documents=1, length=20)
+    made = Store.create(tmp_path / "run.zarr", provenance={}, plan=PLAN, documents=1)
+    made.append(row("a document"), arrays(0))
     source, client = Clustered.__new__(Clustered), Gone()
     source._client, source._shared = client, shared  # type: ignore[assignment]
     with place_beside(made.path) as place:
-        assert source.drafted(place, made.path, range(0)) == []
+        drafts = source.drafted(place, made.path, range(1))
     assert client.asked == shared
+    assert len(drafts) == 4  # three variables and the names
+    assert all(draft.file.exists() for draft in drafts)
 
 
 class Told:
