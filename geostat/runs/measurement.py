@@ -31,7 +31,6 @@ from empirical.sources.paths import path_of
 from empirical.sources.tensors.given import GivenTensors
 from empirical.store.manifest import read_root
 from empirical.store.store import Store
-from empirical.store.stored_run import StoredRun
 from geostat.bounds.own_cosines import MeasuredEnvelope
 from geostat.errors import InputError
 from geostat.runs.console import QUIET, Console, compilation_told
@@ -146,7 +145,7 @@ def measure(
     with capture_session(path) as kept:
         source, windows = read(settings, model, documents, console=console)
         if path.exists() and not fresh:
-            refuse_other(StoredRun.open(path), asked_for(windows, **options), windows)
+            refuse_other(Store.open(path), asked_for(windows, **options), windows)
         console.stage("load the model")
         with _lent(source, settings) as lent:
             store = captured(
