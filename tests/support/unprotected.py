@@ -39,7 +39,7 @@ class Protection:
 STORE, CLI = "tests/empirical/store", "tests/geostat/cli"
 LOCK, DISK = "empirical/store/lock.py", "empirical/store/disk.py"
 INTEGRITY, STORED = "empirical/store/integrity.py", "empirical/store/stored_run.py"
-PROCESS = "geostat/cli/process.py"
+BUNDLE, PROCESS = "empirical/store/bundle.py", "geostat/cli/process.py"
 
 PROTECTIONS = (
     Protection(
@@ -73,15 +73,15 @@ PROTECTIONS = (
     Protection(
         "disk full, disk failing",
         DISK,
-        "            if error.errno in reasons:",
-        "            if error.errno in ():",
+        "        raise InputError(text) from error",
+        "        raise",
         f"{STORE}/test_disk.py::test_a_full_disk_is_one_line_and_keeps_the_documents",
     ),
     Protection(
         "a disk that fails while a file is replaced",
         DISK,
-        '        with open(draft, "wb") as file:',
-        '        path.write_bytes(b"")\n        with open(draft, "wb") as file:',
+        '        with open(draft, "xb") as file:',
+        '        path.write_bytes(b"")\n        with open(draft, "xb") as file:',
         f"{STORE}/test_every_step.py::test_a_step_that_fails_loses_nothing_whichever_it_is",
         "lasting",
     ),
@@ -110,15 +110,15 @@ PROTECTIONS = (
     Protection(
         "a file flipped, cut, emptied",
         INTEGRITY,
-        "            if not same:",
-        "            if same is None:",
+        "                if digest(path, name) == wanted:",
+        "                if digest(path, name):",
         f"{STORE}/test_damage.py::test_every_damaged_file_is_found_and_named",
     ),
     Protection(
         "a file removed",
         INTEGRITY,
-        "            yield Damage(file=Path(file), why=MISSING, remedy=remedy)\n        else:",
-        "            pass\n        else:",
+        "            why = MISSING\n",
+        "            continue\n",
         f"{STORE}/test_damage.py::test_every_damaged_file_is_found_and_named",
     ),
     Protection(
@@ -131,16 +131,80 @@ PROTECTIONS = (
     Protection(
         "a file in a group that nobody wrote",
         INTEGRITY,
-        "        if file.as_posix() not in known:",
+        "        if file.as_posix() not in known and file.parent not in apart:",
         "        if file is None:",
         f"{STORE}/test_damage.py::test_a_file_that_does_not_belong_to_the_run_is_found",
     ),
     Protection(
         "an edited manifest",
-        "empirical/store/manifest_shape.py",
-        'not name.startswith("/") and ".." not in name',
-        "name",
+        BUNDLE,
+        'part and not part.startswith(".")',
+        "part",
         f"{STORE}/test_damage.py::test_an_edited_manifest_is_damaged_even_if_it_states_its_digest",
+    ),
+    Protection(
+        "a link in somebody else's run",
+        BUNDLE,
+        'getattr(os, "O_NOFOLLOW", 0)',
+        "0",
+        f"{STORE}/test_foreign.py::test_a_crafted_run_is_refused_in_a_line_and_nothing_is_touched",
+        "link",
+    ),
+    Protection(
+        "a pipe in somebody else's run",
+        BUNDLE,
+        "        if not stat.S_ISREG(status.st_mode):",
+        "        if status is None:",
+        f"{STORE}/test_foreign.py::test_a_crafted_run_is_refused_in_a_line_and_nothing_is_touched",
+        "mkfifo",
+    ),
+    Protection(
+        "a file without end in somebody else's run",
+        BUNDLE,
+        "        if status.st_size > limit:",
+        "        if status is None:",
+        f"{STORE}/test_foreign.py::test_a_crafted_run_is_refused_in_a_line_and_nothing_is_touched",
+        "sparse",
+    ),
+    Protection(
+        "moves that began elsewhere",
+        LOCK,
+        "    return pending is not None and not began_here(pending)",
+        "    return False",
+        f"{STORE}/test_damage.py"
+        "::test_moves_that_did_not_begin_on_this_machine_are_never_carried_out",
+    ),
+    Protection(
+        "a file that calls a run a working copy",
+        "empirical/store/remote/origin.py",
+        " or not path.resolve().is_relative_to(copies().resolve())",
+        "",
+        f"{STORE}/test_foreign.py"
+        "::test_what_names_a_run_a_working_copy_sends_and_removes_nothing",
+    ),
+    Protection(
+        "codecs of somebody else's choice",
+        "empirical/store/manifest_shape.py",
+        '        and one["name"] in CODECS',
+        "",
+        f"{STORE}/test_foreign.py::test_a_crafted_run_is_refused_in_a_line_and_nothing_is_touched",
+        "codec",
+    ),
+    Protection(
+        "a document of another run in the journal",
+        "empirical/store/journal.py",
+        "    if before is not None and link(before, row) != chain_of(name):",
+        "    if before is None:",
+        f"{STORE}/test_foreign.py::test_a_crafted_run_is_refused_in_a_line_and_nothing_is_touched",
+        "another",
+    ),
+    Protection(
+        "a machine that refuses is no damage",
+        STORED,
+        "            check(self.path, self.attributes, results=self._results)\n            reason",
+        "            raise StoreError(str(error)) from error\n            reason",
+        f"{STORE}/test_disk.py"
+        "::test_what_a_library_raises_while_bytes_are_sound_is_not_called_damage",
     ),
     Protection(
         "a repair that comes out otherwise",
@@ -194,8 +258,8 @@ PROTECTIONS = (
     Protection(
         "an output that is full",
         PROCESS,
-        "        if error.errno not in FULL | DENIED | BROKEN | NO_PATH:",
-        "        if error.errno not in DENIED:",
+        "        _fail(_refused_by_disk(error), 2)",
+        "        raise",
         f"{CLI}/test_streams.py::test_an_output_that_is_full_is_refused_in_a_line",
     ),
     Protection(
