@@ -87,7 +87,7 @@ class TensorFile:
     def names(self) -> list[str]:
         """Those that it tells, or its path, with a number where it holds several documents."""
         if "names" in self.told:
-            return [str(name) for name in self.told["names"].tolist()]
+            return [*self.told["names"]]
         path = shown(self.file.path)
         return [path] if self.axes == 1 else [f"{path}:{at}" for at in range(self.documents)]
 
