@@ -65,9 +65,13 @@ def told_in_line(error: BaseException) -> str:
     >>> told_in_line(ValueError("no such  line of text.")), told_in_line(KeyError("a"))
     ('no such line of text', "KeyError: 'a'")
     """
-    try:
-        said = " ".join(str(error).split())
-    except Exception:  # an error that cannot be printed is told by its class
-        said = ""
-    short, name = said[:MOST_TOLD].rstrip(".: "), type(error).__name__
+    short, name = said_by(error)[:MOST_TOLD].rstrip(".: "), type(error).__name__
     return short if " " in short else f"{name}: {short}" if short else name
+
+
+def said_by(error: BaseException) -> str:
+    """Return all that an error says, in one line; nothing of one that cannot be printed."""
+    try:
+        return " ".join(str(error).split())
+    except Exception:
+        return ""

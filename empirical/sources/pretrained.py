@@ -27,7 +27,7 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from empirical.errors import InputError, boundary, told_in_line
+from empirical.errors import InputError, boundary, said_by, told_in_line
 from empirical.sources.builtin import BUILTIN
 from empirical.sources.checkpoints import (
     gguf_tensors,
@@ -211,7 +211,7 @@ def in_one_line(source: Source, part: Part) -> AbstractContextManager[None]:
 
 def _known(source: Source, error: BaseException) -> str | None:
     """Say of some errors what else is to be done."""
-    text, name = " ".join(str(error).split()), type(error).__name__
+    text, name = said_by(error), type(error).__name__
     if "trust_remote_code" in text or "remote code" in text:
         return (
             f"{source.model}: comes with Python code of its own. If you trust it, use"

@@ -26,7 +26,7 @@ def names_of(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     """Read the names of documents, or make some."""
     if names is None:
         return tuple(f"document {place}" for place in range(count))
-    known = _texts(names, "names")
+    known = labels_of(names, "names")
     if len(known) != count or len(set(known)) != count:
         raise InputError(
             f"names: {len(known)} names, {len(set(known))} of them different, expected one for each"
@@ -115,12 +115,12 @@ def texts_of(tokens: Any, token_ids: NDArray[np.int32]) -> dict[int, str]:
         ):
             given = {int(one): text for one, text in tokens.items()}
         known = {one: given[one] for one in wanted if one in given}
-        return dict(zip(known, _texts(known.values(), "tokens"), strict=True))
+        return dict(zip(known, labels_of(known.values(), "tokens"), strict=True))
     with boundary(
         "tokens: are no texts",
         "expected a text for each token id. Give them so, or a mapping of ids to texts.",
     ):
-        rows = [_texts(row, "tokens") for row in tokens]
+        rows = [labels_of(row, "tokens") for row in tokens]
     if [len(row) for row in rows] != [token_ids.shape[1]] * len(token_ids):
         raise InputError(
             "tokens: are laid out otherwise than token_ids, expected a text for each. Give them"
@@ -137,9 +137,11 @@ def texts_of(tokens: Any, token_ids: NDArray[np.int32]) -> dict[int, str]:
     return {one: read[one] for one in wanted}
 
 
-def _texts(given: Iterable[Any], what: str) -> tuple[str, ...]:
+def labels_of(given: Iterable[Any], what: str) -> tuple[str, ...]:
     """Read labels as texts of whole characters; bytes, as NumPy's type S has them, are UTF-8."""
     with boundary(f"{what}: are no texts", "expected a list of texts. Give one."):
+        if isinstance(given, str):
+            raise TypeError("one text alone")
         texts = [one.decode() if isinstance(one, bytes) else str(one) for one in given]
     return tuple(whole_characters(text, what) for text in texts)
 
