@@ -106,10 +106,11 @@ def load_tokenizer(source: Source, options: dict[str, Any]) -> PreTrainedTokeniz
 
 def kind_of(config: PreTrainedConfig) -> Any:
     """Return the class that loads a model: that of causal language models, or else, where that does
-    not know it, of models that read pictures or sounds beside text.
+    not know it, of models that read pictures or sounds beside text, save by an encoder of them.
     """
     own = getattr(config, "auto_map", None) or {}
-    for kind in (AutoModelForCausalLM, AutoModelForMultimodalLM, AutoModelForImageTextToText):
+    others = (AutoModelForMultimodalLM, AutoModelForImageTextToText)
+    for kind in (AutoModelForCausalLM, *(() if config.is_encoder_decoder else others)):
         if kind.__name__ in own or type(config) in kind._model_mapping:
             return kind
     return AutoModelForCausalLM

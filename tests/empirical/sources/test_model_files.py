@@ -331,6 +331,12 @@ def test_a_model_that_reads_pictures_or_sounds_too_is_loaded_from_its_folder(
     assert all(torch.equal(one, other) for one, other in zip(there, held, strict=True))
 
 
+@pytest.mark.parametrize("name", ["Florence2", "Pix2Struct", "T5Gemma2", "Udop"])
+def test_a_decoder_of_an_encoder_s_is_no_causal_language_model(name: str):
+    config = getattr(transformers, f"{name}Config")()
+    assert pretrained.kind_of(config) is transformers.AutoModelForCausalLM
+
+
 @pytest.mark.parametrize("part", ["text_config", "vision_config"])
 def test_layers_without_number_are_refused_in_any_part(tmp_path: Path, part: str):
     folder = save(llava("llama"), tmp_path)
