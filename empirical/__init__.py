@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 
-from empirical.sources.caches import lend_caches
+from empirical.caches import lend_caches
 
 if "torch" not in sys.modules and not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
     # The threads of a forward pass spin for milliseconds after each layer, on the cores that the

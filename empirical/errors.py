@@ -13,8 +13,6 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 """A disk without space."""
 DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 """A file or folder that may not be read or written."""
-BROKEN = frozenset({errno.EIO})
-"""A disk that fails, or one at the other end of a network that went away."""
 
 
 class InputError(ValueError):

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 """Raised whenever a stored name, dimension, meaning or the layout on disk changes; a store of
 another version is not resumed.
 """

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import lmfit
 import xarray as xr
 
-from empirical.store.store import Store
+from empirical.store.stored_run import StoredRun
 from geostat.comparison.compare import compare as lay_side_by_side
 from geostat.comparison.reading import Source
 from geostat.display.tree import with_display
@@ -53,7 +53,7 @@ def open(path: str | Path) -> xr.DataTree:
     >>> run["capture"]["precision"].dims
     ('document', 'layer', 'head', 'n')
     """
-    return Store.open(store_path(Path(path))).tree()
+    return StoredRun.open(store_path(Path(path))).tree()
 
 
 @one_error

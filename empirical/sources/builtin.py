@@ -21,8 +21,8 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from empirical.caches import own_folder, place_in_cache
 from empirical.errors import InputError
-from empirical.sources.caches import own_folder, place_in_cache
 
 BUILTIN = "SmolLM2-135M-Instruct"
 """Name of the built-in model in provenance."""

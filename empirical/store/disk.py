@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import glob
 import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,7 +20,7 @@ from typing import Final
 
 from zarr.core.sync import sync
 
-from empirical.errors import BROKEN, DENIED, FULL, InputError
+from empirical.errors import DENIED, FULL, InputError
 
 NO_FOLDERS = frozenset(
     {errno.EINVAL, errno.ENOTSUP} | ({errno.EACCES} if os.name == "nt" else set())
@@ -35,8 +37,11 @@ DRAFT: Final = ".draft"
 
 
 _NOT_READ: Final = {
-    DENIED: "{file}: cannot be read ({error.strerror}). Check its permissions.",
-    BROKEN: "{file}: cannot be read ({error.strerror}). Check the disk, then run the same again.",
+    DENIED: "{file}: cannot be read ({reason}). Check its permissions.",
+    None: (
+        "{file}: cannot be read ({reason}). Check the disk and the limits of this machine, then run"
+        " the same again."
+    ),
 }
 _NOT_WRITTEN: Final = {
     FULL: (
@@ -44,34 +49,43 @@ _NOT_WRITTEN: Final = {
         " space and run the same again, without --fresh."
     ),
     DENIED: (
-        "{path}: cannot be written ({error.strerror}). Check its permissions, or choose another"
-        " folder with --out."
+        "{path}: cannot be written ({reason}). Check its permissions, or choose another folder with"
+        " --out."
     ),
-    BROKEN: (
-        "{path}: the disk failed ({error.strerror}) while writing. What was complete is kept: check"
-        " the disk, then run the same again, without --fresh."
+    None: (
+        "{path}: the disk failed ({reason}) while writing. What was complete is kept: check the"
+        " disk, then run the same again, without --fresh."
     ),
 }
-"""What is said where the system gives one of these reasons; `file` is the one that it names."""
+"""What is said where the system gives one of these reasons, or (None) any other; `file` is the one
+that it names.
+"""
+
+_ABSENT: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+"""What is no refusal of the disk: something stands there, or does not, that was not expected."""
 
 
 @contextmanager
-def _refused(lines: Mapping[frozenset[int], str], path: Path) -> Iterator[None]:
-    """Turn a refusal of the system into the line of its reason; what has none passes."""
+def _refused(
+    lines: Mapping[frozenset[int] | None, str], passing: tuple[type[OSError], ...], path: Path
+) -> Iterator[None]:
+    """Turn any refusal of the system but those that are `passing` into the line of its reason."""
     try:
         yield
-    except OSError as error:
-        for reasons, line in lines.items():
-            if error.errno in reasons:
-                text = line.format(path=path, file=error.filename or path, error=error)
-                raise InputError(text) from error
+    except passing:
         raise
+    except OSError as error:
+        found = (line for reasons, line in lines.items() if reasons and error.errno in reasons)
+        line = next(found, lines[None])
+        reason = error.strerror or str(error) or type(error).__name__
+        text = line.format(path=path, file=error.filename or path, reason=reason)
+        raise InputError(text) from error
 
 
-reading = partial(_refused, _NOT_READ)
-"""Turn a file that may not be read into one line with the remedy."""
-writing = partial(_refused, _NOT_WRITTEN)
-"""Turn a full or read-only disk into one line with the remedy."""
+reading = partial(_refused, _NOT_READ, _ABSENT)
+"""Turn a file that cannot be read into one line with the remedy."""
+writing = partial(_refused, _NOT_WRITTEN, ())
+"""Turn a disk that is full, read-only or fails into one line with the remedy."""
 
 
 @contextmanager
@@ -134,9 +148,9 @@ def _each(how: Callable[[Path], None], paths: Sequence[Path]) -> None:
 def replace(path: Path, content: str | bytes) -> None:
     """Write a file so that a reader sees the old or the new content, never a part."""
     data = content.encode() if isinstance(content, str) else content  # no line end is changed
-    draft = path.with_name(f".{path.name}{DRAFT}")
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}{DRAFT}")
     try:
-        with open(draft, "wb") as file:
+        with open(draft, "xb") as file:  # nobody else's, and no link's
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -144,3 +158,11 @@ def replace(path: Path, content: str | bytes) -> None:
     finally:
         draft.unlink(missing_ok=True)
     flush_folder(path.parent)
+
+
+def drafts_of(path: Path) -> list[Path]:
+    """Return the drafts of a file that were not written whole; for who holds its lock."""
+    try:
+        return list(path.parent.glob(f".{glob.escape(path.name)}.*{DRAFT}"))
+    except OSError:
+        return []

@@ -7,6 +7,7 @@ Imports the journal.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +15,18 @@ from typing import Any
 
 from empirical.errors import StoreError
 from empirical.store.disk import reading
+from empirical.store.journal import FOLDER as JOURNAL
 from empirical.store.journal import journal_rows, take_in
 from empirical.store.manifest import (
     FIT_AGAIN,
     MEASURE_AGAIN,
+    ROOT,
     by_document,
     digest,
     files_below,
 )
+from empirical.store.rows import FILE as ROWS
+from empirical.store.rows import FILE_BEFORE as ROWS_BEFORE
 from empirical.store.rows import read_rows
 from empirical.store.shards import (
     chunks_in,
@@ -70,8 +75,8 @@ def check(
     more faults there are; an InputError names one that may not be read.
     """
     head = attributes["manifest"]["rows"]
-    waiting = journal_rows(path, head["count"])
-    settled = read_rows(path, head, more=bool(waiting))
+    waiting = journal_rows(path, head)
+    settled = read_rows(path, head, more=bool(waiting), run=attributes["manifest"].get("run", ""))
     found = list(damages(path, attributes, settled, len(waiting), results=results))
     if found:
         more = f" Faults beside it: {len(found) - 1}." if len(found) > 1 else ""
@@ -92,6 +97,7 @@ def damages(
     settled: rows of the documents that lie in shards. waiting: how many stand in the journal.
     """
     manifest = attributes["manifest"]
+    yield from at_the_root(path, manifest)
     written = list(unlike(path, manifest["layout"], MEASURE_AGAIN))
     yield from written
     if not written:
@@ -100,6 +106,23 @@ def damages(
         remedy = FIT_AGAIN.format(path=path)
         yield from unlike(path, files, remedy)
         yield from strangers(path / group, {(path / name).as_posix() for name in files}, remedy)
+
+
+def at_the_root(path: Path, manifest: Mapping[str, Any]) -> Iterator[Damage]:
+    """Yield what stands in the run's own folder and does not belong there; hidden files, such as
+    systems leave, may.
+    """
+    groups = (*manifest["captured"], *manifest["results"])
+    known = {ROOT, ROWS_BEFORE, *(name.partition("/")[0] for name in groups)}
+    with reading(path), os.scandir(path) as entries:
+        odd = [
+            entry.name
+            for entry in entries
+            if entry.name not in known
+            and not (entry.name.startswith(".") and entry.is_file(follow_symlinks=False))
+        ]
+    for name in sorted(odd):
+        yield Damage(file=path / name, why=STRANGE, remedy="Remove it.")
 
 
 def arrays_of(path: Path, layout: Iterable[str]) -> list[tuple[str, int]]:
@@ -119,13 +142,13 @@ def _of_documents(
 
 def strange(path: Path, manifest: Mapping[str, Any], documents: int) -> Iterator[Damage]:
     """Yield the files of captured groups that nobody wrote there."""
-    known = {(path / name).as_posix() for name in manifest["layout"]} | {
+    known = {(path / name).as_posix() for name in (*manifest["layout"], ROWS)} | {
         (path / shard_key(name, dims, shard)).as_posix()
         for name, dims in arrays_of(path, manifest["layout"])
         for shard in shards_of(range(documents))
     }
-    for group in manifest["captured"]:
-        yield from strangers(path / group, known, MEASURE_AGAIN)
+    for group in manifest["captured"]:  # what stands in the journal, it tells itself
+        yield from strangers(path / group, known, MEASURE_AGAIN, apart=(path / JOURNAL,))
 
 
 def _of_shards(
@@ -139,10 +162,10 @@ def _of_shards(
     totals = {document: hashlib.sha256() for document in within(range(len(settled)), shard)}
     told: set[int] = set()
     for name, dims in arrays:
-        file = path / shard_key(name, dims, shard)
-        unsound, why = _unsound(file, name, totals, more=waiting > 0)
+        key = shard_key(name, dims, shard)
+        unsound, why = _unsound(path, key, name, totals, more=waiting > 0)
         if unsound:
-            yield _damage(file, why or _of(settled[unsound[0]]), unsound)
+            yield _damage(path / key, why or _of(settled[unsound[0]]), unsound)
             told.update(unsound)
     for document, total in totals.items():
         if document not in told and total.hexdigest() != settled[document]["digest"]:
@@ -150,24 +173,24 @@ def _of_shards(
 
 
 def _unsound(
-    file: Path, name: str, totals: Mapping[int, Any], *, more: bool
+    path: Path, key: str, name: str, totals: Mapping[int, Any], *, more: bool
 ) -> tuple[list[int], str]:
     """Take the chunks of a shard into the digests of its documents; returns those whose chunk is
     damaged, and why, where all of them are. `more` documents may be in it.
     """
     unsound = []
     try:
-        with reading(file):
-            if len(lengths(file)) > len(totals) and not more:
+        with reading(path / key):
+            if len(lengths(path, key)) > len(totals) and not more:
                 return [*totals], CHANGED
-            chunks = chunks_in(file, len(totals))
+            chunks = chunks_in(path, key, len(totals))
             for (document, total), chunk in zip(totals.items(), chunks, strict=True):
                 take_in(total, name, chunk)
                 if not ends_in_checksum(chunk):
                     unsound.append(document)
     except StoreError:
         return [*totals], CHANGED
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+    except FileNotFoundError:
         return [*totals], MISSING
     return unsound, ""
 
@@ -180,30 +203,35 @@ def _damage(file: Path, why: str, documents: list[int]) -> Damage:
     return Damage(file=file, why=why, remedy=MEASURE_AGAIN, documents=tuple(documents))
 
 
-def strangers(group: Path, known: Set[str], remedy: str) -> Iterator[Damage]:
+def strangers(
+    group: Path, known: Set[str], remedy: str, *, apart: Collection[Path] = ()
+) -> Iterator[Damage]:
     """Yield the files of a group that nobody wrote there: they would be read as if they were
     measured.
     """
     try:
         with reading(group):
             files = files_below(group)
+            if group.is_symlink():
+                yield Damage(file=group, why=STRANGE, remedy=remedy)
     except FileNotFoundError:  # another process may move the group while it is listed
         yield Damage(file=group, why=MISSING, remedy=remedy)
         return
     for file in files:
-        if file.as_posix() not in known:
+        if file.as_posix() not in known and file.parent not in apart:
             yield Damage(file=file, why=STRANGE, remedy="Remove it.")
 
 
 def unlike(path: Path, written: Mapping[str, str], remedy: str) -> Iterator[Damage]:
     """Yield the files that differ from their digests, by name below `path`."""
     for name, wanted in written.items():
-        file = f"{path.as_posix()}/{name}"
+        why = CHANGED
         try:
             with reading(path):
-                same = digest(file) == wanted
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            yield Damage(file=Path(file), why=MISSING, remedy=remedy)
-        else:
-            if not same:
-                yield Damage(file=Path(file), why=CHANGED, remedy=remedy)
+                if digest(path, name) == wanted:
+                    continue
+        except StoreError:
+            pass
+        except FileNotFoundError:
+            why = MISSING
+        yield Damage(file=path / name, why=why, remedy=remedy)

@@ -8,50 +8,66 @@ however that ends.
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any, Final
 
 from empirical.errors import InputError, StoreError
 from empirical.store import handed
-from empirical.store.disk import writing
-from empirical.store.manifest import UNFINISHED, beside, finish, read_root
+from empirical.store.bundle import clear_away
+from empirical.store.disk import drafts_of, writing
+from empirical.store.manifest import ROOT, began_here, beside, files_below, finish, read_root
 from empirical.store.remote.mirror import held
 from empirical.store.settling import settle
 
+_HOW: Final = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""How a lock is opened: no link leads elsewhere, no pipe waits for who reads it."""
+
 
 def recover(path: Path) -> None:
-    """Put in order, holding the lock, what killed processes left: moves under way are finished,
-    what was not written whole is removed, documents of the journal are settled.
+    """Put in order, holding the lock, what killed processes left: moves that began here are
+    finished, what was not written whole is removed, documents of the journal are settled.
+
+    Nothing is done in a run that is damaged, or in which something stands that is no file or folder
+    of its own: who opens it says so.
     """
     with writing(path):
         aside = beside(path, "old")  # the run in whose place a new one was put
-        if aside.exists() and path.exists():
-            shutil.rmtree(aside)
-        elif aside.exists():
+        if os.path.lexists(aside) and path.exists():
+            clear_away(aside)
+        elif aside.is_dir() and not aside.is_symlink():
             os.replace(aside, path)
         for what in ("draft", handed.FOLDER):
-            shutil.rmtree(beside(path, what), ignore_errors=True)
-        path.with_name(f".{path.stem}.json.draft").unlink(missing_ok=True)
+            clear_away(beside(path, what))
+        for draft in drafts_of(path.with_suffix(".json")):
+            draft.unlink(missing_ok=True)
         try:
             attributes = read_root(path)
-        except (
-            InputError,
-            StoreError,
-        ):  # no run, or a damaged one: who opens it says so, and nothing in it is touched
+        except (InputError, StoreError):
             return
-        manifest = attributes["manifest"]
-        finish(path)
+        if _unfinished(path, pending := attributes["manifest"].get("pending")):
+            return
+        if pending is not None:
+            finish(path)
         for what in ("ready", "removed"):
-            shutil.rmtree(beside(path, what), ignore_errors=True)
-        (path / ".zarr.json.draft").unlink(missing_ok=True)
-        for group in (*manifest["captured"], *manifest["results"]):
-            for file in (path / group).rglob(f"*{UNFINISHED}"):
-                if file.is_file():
-                    file.unlink()
+            clear_away(beside(path, what))
         with suppress(StoreError):  # who opens the run says so
             settle(path)
+
+
+def _unfinished(path: Path, pending: Mapping[str, Any] | None) -> bool:
+    """Remove what was not written whole; say whether the run is to be left as it is: for a link or
+    another odd entry, or for moves that did not begin here.
+    """
+    drafts: list[Path] = []
+    for file in (*files_below(path, drafts), *files_below(beside(path, "ready"))):
+        if not stat.S_ISREG(file.lstat().st_mode):
+            return True
+    for draft in (*drafts, *drafts_of(path / ROOT)):
+        draft.unlink(missing_ok=True)
+    return pending is not None and not began_here(pending)
 
 
 @contextmanager
@@ -59,8 +75,9 @@ def alone(path: Path) -> Iterator[None]:
     """Be the one process that writes to the run at `path`, or where it will be, and put in order
     what others left; an InputError where another does.
 
-    A link is followed, so that a run has one lock under all its names. Without file locks (Windows)
-    nothing is held. A working copy's run is held at its URL, too, and what changed is sent.
+    A link is followed, so that a run has one lock under all its names. Without file locks (Windows,
+    some network disks) nothing is held. A working copy's run is held at its URL, too, and what
+    changed is sent.
     """
     with locked(path), held(path.resolve()):
         recover(path.resolve())
@@ -83,8 +100,12 @@ def locked(path: Path) -> Iterator[None]:
         while not held:
             with writing(path):
                 target.parent.mkdir(parents=True, exist_ok=True)
-                descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT, 0o644)
+                descriptor = os.open(lock, _HOW | os.O_CREAT, 0o644)
             opened.callback(os.close, descriptor)
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise InputError(
+                    f"{lock}: is no file, expected the lock of the run or nothing. Remove it."
+                )
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -92,10 +113,12 @@ def locked(path: Path) -> Iterator[None]:
                     f"{path}: another geostat command is writing there, expected no other. Wait"
                     " until it ends, or use another run or --out."
                 ) from error
+            except OSError:  # a disk that has no locks
+                pass
             with suppress(
                 FileNotFoundError
             ):  # who held the lock before may have removed the file between our two steps
-                held = os.path.samestat(os.fstat(descriptor), lock.stat())
+                held = os.path.samestat(os.fstat(descriptor), lock.lstat())
         try:
             yield
         finally:

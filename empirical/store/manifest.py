@@ -5,7 +5,8 @@ The root's zarr.json holds it: `layout` and `results`, a digest for each file of
 coordinates and result groups; `rows`, what the file of the documents' rows must end in (their
 chunks' digests stand there); and a digest of the text itself.
 `pending` lists moves that are under way: drafts lie ready beside the store, so a killed process's
-moves can be finished (`finish`). Imports the standard library.
+moves can be finished (`finish`), on the machine where they began: what a run from elsewhere lists
+is never carried out. Imports the bundle.
 """
 
 from __future__ import annotations
@@ -14,15 +15,19 @@ import hashlib
 import json
 import os
 import re
-import shutil
-from collections.abc import Iterable, Iterator, Sequence
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from empirical.caches import place_in_cache
 from empirical.errors import InputError, StoreError
+from empirical.store import bundle
 from empirical.store.disk import reading, replace, writing
-from empirical.store.manifest_shape import shaped
+from empirical.store.manifest_shape import shaped, shaped_node
+
+ROOT: Final = "zarr.json"
 
 PARTS: Final = frozenset({"rows", "captured", "layout", "results", "own_sha256"})
 """What every manifest holds."""
@@ -58,17 +63,27 @@ def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
             read.
         StoreError: if the manifest is damaged, or of a geostat that laid out its stores otherwise.
     """
-    if not path.exists():
-        raise InputError(f"{path}: no such run. Make one with `geostat run --out {path.parent}`.")
+    if not os.path.lexists(path):
+        aside = beside(path, "old")
+        where = (
+            f" What a command was replacing when it was stopped lies in {aside}: run that"
+            " command again."
+            if os.path.lexists(aside)
+            else ""
+        )
+        raise InputError(
+            f"{path}: no such run.{where or f' Make one with `geostat run --out {path.parent}`.'}"
+        )
     text, root = "", None  # what is no JSON
     try:
         with reading(path):
-            text = (path / "zarr.json").read_bytes().decode("utf-8")
-        root = json.loads(text)
+            text = bundle.content(path, ROOT).decode("utf-8")
+        root = bundle.parsed(text)
     except (FileNotFoundError, NotADirectoryError):
         root = {"zarr_format": None}
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, IsADirectoryError):
-        pass
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
     attributes = root.get("attributes") if isinstance(root, dict) else None
     manifest = attributes.get("manifest") if isinstance(attributes, dict) else None
     if isinstance(attributes, dict) and isinstance(manifest, dict):
@@ -94,7 +109,7 @@ def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
             f"{path}: stands there but is not a run of geostat. Name a run, or choose another"
             " --out."
         )
-    raise StoreError(f"{path / 'zarr.json'}: the manifest is damaged. {REMOVE}")
+    raise StoreError(f"{path / ROOT}: the manifest is damaged. {REMOVE}")
 
 
 def _digest_of_text(text: str) -> str | None:
@@ -115,7 +130,7 @@ Mark = tuple[int, int, int] | None
 def mark_of(path: Path) -> Mark:
     """Return what changes whenever the root's metadata is replaced; None where there is none."""
     try:
-        status = (path / "zarr.json").stat()
+        status = (path / ROOT).lstat()
     except OSError:
         return None
     return status.st_ino, status.st_mtime_ns, status.st_size
@@ -141,9 +156,7 @@ def save(folder: Path, attributes: dict[str, Any]) -> None:
     manifest = {name: part for name, part in attributes["manifest"].items() if name != "documents"}
     root: dict[str, Any] = {"node_type": "group", "zarr_format": 3}
     if "pending" not in manifest:
-        with suppress(
-            FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError
-        ):  # what is damaged is told by `check`
+        with suppress(FileNotFoundError, StoreError):  # what is damaged is told by `check`
             room = next(
                 (shape[0] for _, shape in by_document(folder, manifest["layout"])), None
             )  # None: no array tells of documents
@@ -165,9 +178,9 @@ def _consolidated(folder: Path, groups: Sequence[str]) -> dict[str, Any]:
         file
         for group in sorted(groups)
         for file in files_below(folder / group)
-        if file.name == "zarr.json"
+        if file.name == ROOT
     ]
-    out = {below(file.parent, folder): _json(file) for file in files}
+    out = {below(file.parent, folder): node_of(folder, below(file, folder)) for file in files}
     for node in out.values():
         if node["node_type"] == "group":
             node["consolidated_metadata"] = {
@@ -178,8 +191,18 @@ def _consolidated(folder: Path, groups: Sequence[str]) -> dict[str, Any]:
     return {"kind": "inline", "must_understand": False, "metadata": out}
 
 
-def _json(file: Path) -> dict[str, Any]:
-    return json.loads(file.read_text(encoding="utf-8"))
+def node_of(folder: Path, name: str) -> dict[str, Any]:
+    """Return zarr's metadata of a group or an array.
+
+    Raises:
+        FileNotFoundError: if it is not there.
+        StoreError: if it is none that geostat writes.
+    """
+    data = bundle.content(folder, name)
+    with suppress(ValueError):
+        if shaped_node(node := bundle.parsed(data)):
+            return node
+    raise StoreError(f"{folder / name}: is no metadata that geostat writes. {REMOVE}")
 
 
 def by_document(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -188,23 +211,28 @@ def by_document(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, tuple
     """
     for name in sorted(names):
         if name.endswith("/zarr.json"):
-            array = _json(folder / name)
-            if (array.get("dimension_names") or [None])[0] == "document":
+            array = node_of(folder, name)
+            if array["node_type"] == "array" and array.get("dimension_names", [])[:1] == [
+                "document"
+            ]:
                 yield name.removesuffix("/zarr.json"), tuple(array["shape"])
 
 
-def files_below(folder: Path) -> list[Path]:
-    """Every file below a folder but those that were not written whole; none where there is no
-    folder.
+def files_below(folder: Path, drafts: list[Path] | None = None) -> list[Path]:
+    """Return everything below a folder that is none, links and pipes among it, but files that were
+    not written whole, which are added to `drafts`; nothing where there is no folder.
     """
-    found, waiting = [], [str(folder)] if folder.is_dir() else []
+    found: list[str] = []
+    waiting = [str(folder)] if folder.is_dir() and not folder.is_symlink() else []
     while waiting:
         with os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
-                elif entry.is_file() and not entry.name.endswith(UNFINISHED):
+                elif not entry.name.endswith(UNFINISHED):
                     found.append(entry.path)
+                elif drafts is not None:
+                    drafts.append(Path(entry.path))
     return [Path(one) for one in sorted(found, key=lambda one: one.split(os.sep))]
 
 
@@ -217,46 +245,76 @@ def layout(folder: Path, captured: Sequence[str]) -> dict[str, str]:
 
 def digests(files: Iterable[Path], folder: Path) -> dict[str, str]:
     """Return a digest for each file, by its name below a folder."""
-    return {below(file, folder): digest(file) for file in files}
+    return {(name := below(file, folder)): digest(folder, name) for file in files}
 
 
-def digest(file: Path | str) -> str:
-    """Return the digest of a file."""
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:DIGITS]
+def digest(folder: Path, name: str) -> str:
+    """Return the digest of a file below a folder, as the manifest has it."""
+    return bundle.sha256(folder, name)[:DIGITS]
+
+
+def begin(pending: dict[str, Any]) -> None:
+    """Note in geostat's own cache that moves begin here; where that cannot be written a kill leaves
+    moves that nobody finishes.
+    """
+    pending["token"] = uuid.uuid4().hex
+    with suppress(OSError, InputError):
+        place = _begun(pending)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        replace(place, _digest_of(pending))
+
+
+def forget(pending: Mapping[str, Any]) -> None:
+    """Take away the note that moves began here."""
+    with suppress(OSError, InputError):
+        _begun(pending).unlink(missing_ok=True)
+
+
+def began_here(pending: Mapping[str, Any]) -> bool:
+    """Whether these very moves began on this machine, for this user."""
+    try:
+        return _begun(pending).read_text(encoding="utf-8") == _digest_of(pending)
+    except (OSError, ValueError, InputError):
+        return False
+
+
+def _begun(pending: Mapping[str, Any]) -> Path:
+    return place_in_cache("moves") / str(pending.get("token"))
+
+
+def _digest_of(pending: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(pending, sort_keys=True).encode()).hexdigest()
 
 
 def finish(path: Path) -> None:
-    """Finish the moves that a killed process began: what it had ready beside the store takes its
-    place.
+    """Carry out the moves that `pending` lists: what lies ready beside the store takes its place.
+    For who holds the lock and knows that they began here.
     """
     attributes = read_root(path)
     manifest = attributes["manifest"]
-    pending = manifest.get("pending")
-    if pending is None:
-        return
+    pending = manifest.pop("pending")
     ready = beside(path, "ready")
     with writing(path):
         for name in pending["drops"]:
-            _remove(path / name)
+            _remove(path, name)
         for name in pending["moves"]:
-            if (ready / name).exists():  # else it was moved before
-                if (ready / name).is_dir():
-                    _remove(path / name)
-                os.replace(ready / name, path / name)
+            if not (ready / name).exists():  # it was moved before
+                continue
+            if (ready / name).is_dir():
+                _remove(path, name)
+            os.replace(ready / name, path / name)
         manifest |= pending["then"]
-        del manifest["pending"]
         save(path, attributes)
-        shutil.rmtree(ready, ignore_errors=True)
+        bundle.clear_away(ready)
+    forget(pending)
 
 
-def _remove(group: Path) -> None:
+def _remove(path: Path, group: str) -> None:
     """Remove a group from the store: first from its place, so that no half of it is ever read
     there. A file or link in its place goes too.
     """
-    aside = beside(group.parent, "removed")
-    shutil.rmtree(aside, ignore_errors=True)
-    if group.is_symlink() or not group.is_dir():
-        group.unlink(missing_ok=True)
-    else:
-        os.replace(group, aside)
-        shutil.rmtree(aside, ignore_errors=True)
+    aside = beside(path, "removed")
+    bundle.clear_away(aside)
+    with suppress(FileNotFoundError):
+        os.replace(path / group, aside)
+    bundle.clear_away(aside)

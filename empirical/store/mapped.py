@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
 import numpy as np
 import xarray as xr
 
+from empirical.caches import place_in_cache
 from empirical.store.disk import writing
 from empirical.store.shards import DOCUMENTS
 
@@ -25,12 +26,10 @@ HELD: Final = 1 << 30
 """Bytes of a group up to which it is held in memory."""
 
 
-def read(
-    lazy: xr.Dataset, complete: Callable[[xr.Dataset], xr.Dataset], folder: Path
-) -> xr.Dataset:
+def read(lazy: xr.Dataset, complete: Callable[[xr.Dataset], xr.Dataset]) -> xr.Dataset:
     """Return what `complete` makes of a group that was opened, not read: in memory where it takes
-    at most HELD bytes, else mapped from files in `folder`, or in the system's place for such files
-    where that is not ours to write to.
+    at most HELD bytes, else mapped from files in geostat's cache, or in the system's place for such
+    files where that cannot be written.
 
     `complete` may add variables of a document that depend on that document alone. A change to a
     mapped array stays in memory.
@@ -41,7 +40,11 @@ def read(
     documents = lazy.sizes.get("document", 0)
     if not documents or lazy.nbytes <= HELD:
         return complete(lazy.load())
-    where = folder if os.access(folder, os.W_OK) else Path(tempfile.gettempdir())
+    where = place_in_cache("mapped")
+    with suppress(OSError):
+        where.mkdir(parents=True, exist_ok=True)
+    if not os.access(where, os.W_OK):
+        where = Path(tempfile.gettempdir())
     files: dict[str, IO[bytes]] = {}
     rest: list[xr.Dataset] = []
     with ExitStack() as opened:

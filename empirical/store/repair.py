@@ -11,31 +11,44 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from empirical.errors import StoreError
+from empirical.store.bundle import clear_away
 from empirical.store.disk import flush_all, reading, writing
 from empirical.store.integrity import (
     STRANGE,
     arrays_of,
+    at_the_root,
     damages,
     strange,
     strangers,
     unlike,
 )
-from empirical.store.journal import FOLDER, damaged_entries, enter, entry_of, take_in
+from empirical.store.journal import (
+    FOLDER,
+    NAME,
+    chain_of,
+    damaged_entries,
+    enter,
+    entry_of,
+    name_of,
+    take_in,
+)
 from empirical.store.manifest import (
     FRESH,
     MEASURE_AGAIN,
     UNFINISHED,
     beside,
     digest,
+    files_below,
     read_root,
 )
-from empirical.store.rows import FILE, NO_ROWS, append_rows, read_rows
+from empirical.store.rows import FILE, append_rows, link, no_rows, read_rows
 from empirical.store.settling import settle
 from empirical.store.shards import (
     DOCUMENTS,
@@ -81,7 +94,7 @@ class Measured:
     def chunk(self, name: str, dims: int, document: int) -> bytes:
         """Return a document's chunk of an array."""
         shard, slot = divmod(self.places[document], DOCUMENTS)
-        return chunk_at(self.path / shard_key(name, dims, shard), slot)
+        return chunk_at(self.path, shard_key(name, dims, shard), slot)
 
 
 NOTHING: Final = Measured(Path(), (), {})
@@ -109,13 +122,14 @@ class Repair:
             InputError: if the disk is full or refuses, or the documents cannot be measured.
         """
         with writing(self.path):
+            self._set_aside_what_is_none()
             self._layout()
-            waiting, entered = damaged_entries(self.path, self._settled)
-            self._set_aside(self._settled + waiting)
-            self._documents(entered)
+            waiting, entered = damaged_entries(self.path, self._manifest["rows"])
+            self._set_aside(self._settled + len(waiting))
+            self._documents(entered, waiting)
             settle(self.path)
         self.attributes = read_root(self.path)
-        rows = read_rows(self.path, self._manifest["rows"], more=False)
+        rows = read_rows(self.path, self._manifest["rows"], more=False, run=self._run)
         for damage in damages(self.path, self.attributes, rows, 0, results=False):
             raise StoreError(str(damage))
         return self.mended
@@ -123,6 +137,10 @@ class Repair:
     @property
     def _manifest(self) -> dict[str, Any]:
         return self.attributes["manifest"]
+
+    @property
+    def _run(self) -> str:
+        return str(self._manifest.get("run", ""))
 
     @property
     def _settled(self) -> int:
@@ -140,17 +158,17 @@ class Repair:
         fresh = self.again.measured([0])
         for name in names:
             source = fresh.path / name
-            if not source.is_file() or digest(source) != written[name]:
+            if not source.is_file() or digest(fresh.path, name) != written[name]:
                 raise StoreError(OTHER.format(what=self.path / name))
         self._put(names, lambda name, draft: shutil.copyfile(fresh.path / name, draft))
 
-    def _documents(self, entered: Sequence[int]) -> None:
+    def _documents(self, entered: Sequence[int], names: Sequence[str]) -> None:
         """Measure damaged documents again, `entered` ones of the journal, and put shards, rows and
-        journal right.
+        journal right. names: of the journal's files, "" of one that is missing.
         """
         arrays = arrays_of(self.path, self._manifest["layout"])
         try:
-            rows = read_rows(self.path, self._manifest["rows"], more=True)
+            rows = read_rows(self.path, self._manifest["rows"], more=True, run=self._run)
         except StoreError:
             rows = None
         whole = self._sound(arrays)
@@ -169,10 +187,20 @@ class Repair:
             self._rows(whole)
         for shard in shards_of(range(self._settled)):
             self._shards(arrays, shard, fresh, set(bad))
-        for index in entered:
-            self._make_room(self.path / FOLDER / f"{index}.zip")
-            chunks = {name: fresh.chunk(name, dims, index) for name, dims in arrays}
-            enter(self.path, index, entry_of(fresh.row(index), chunks))
+        chain = self._manifest["rows"]["chain"]
+        for index, name in enumerate(names, start=self._settled):
+            if index in entered:
+                chunks = {name: fresh.chunk(name, dims, index) for name, dims in arrays}
+                entry = entry_of(fresh.row(index), chunks)
+                held = name_of(index, link(chain, entry.row))
+                if name and name != held:
+                    raise StoreError(
+                        OTHER.format(what=f"{self.path}: document {entry.row['name']!r}")
+                    )
+                self._make_room(self.path / FOLDER / held)
+                enter(self.path, index, chain, entry)
+                name = held
+            chain = chain_of(name)
         for document in (*bad, *entered):
             self.mended.append(f"document {fresh.row(document)['name']!r}: measured again")
 
@@ -183,9 +211,9 @@ class Repair:
             documents = within(range(self._settled), shard)
             totals = {document: hashlib.sha256() for document in documents}
             for name, dims in arrays:
-                file = self.path / shard_key(name, dims, shard)
-                with reading(file):
-                    chunks = sound_chunks(file, len(documents))
+                key = shard_key(name, dims, shard)
+                with reading(self.path / key):
+                    chunks = sound_chunks(self.path, key, len(documents))
                     for document, chunk in zip(documents, chunks, strict=True):
                         if chunk is None:
                             totals.pop(document, None)
@@ -199,14 +227,13 @@ class Repair:
         told = self.again.rows()[: self._settled]
         rows = [row | {"digest": whole[at]} for at, row in enumerate(told)]
         ready = beside(self.path, "ready")
-        shutil.rmtree(ready, ignore_errors=True)
-        ready.mkdir()
+        clear_away(ready)
         try:
-            if append_rows(ready, NO_ROWS, rows) != self._manifest["rows"]:
+            if append_rows(ready, no_rows(self._run), rows) != (self._manifest["rows"]):
                 raise StoreError(OTHER.format(what=self.path / FILE))
             self._put([FILE], lambda name, draft: shutil.copyfile(ready / name, draft))
         finally:
-            shutil.rmtree(ready)
+            clear_away(ready)
 
     def _shards(
         self, arrays: Sequence[tuple[str, int]], shard: int, fresh: Measured, bad: set[int]
@@ -217,9 +244,9 @@ class Repair:
 
         def is_sound(key: str) -> bool:
             try:
-                held = len(lengths(self.path / key))
+                held = len(lengths(self.path, key))
                 return held >= len(documents) and all(
-                    chunk_at(self.path / key, document % DOCUMENTS)
+                    chunk_at(self.path, key, document % DOCUMENTS)
                     == fresh.chunk(*named[key], document)
                     for document in documents
                     if document in bad
@@ -228,7 +255,7 @@ class Repair:
                 return False
 
         def write(key: str, draft: Path) -> None:
-            old = sound_chunks(self.path / key, len(documents))
+            old = sound_chunks(self.path, key, len(documents))
             chunks = (
                 fresh.chunk(*named[key], document) if document in bad else chunk
                 for document, chunk in zip(documents, old, strict=True)
@@ -263,6 +290,26 @@ class Repair:
             self._move_aside(target)
         target.parent.mkdir(parents=True, exist_ok=True)
 
+    def _set_aside_what_is_none(self) -> None:
+        """Set aside links, pipes and the like, and what stands at the root or in the journal and
+        is nothing of the run.
+        """
+        for file in files_below(self.path):
+            if not stat.S_ISREG(file.lstat().st_mode):
+                self._move_aside(file)
+        for damage in at_the_root(self.path, self._manifest):
+            self._move_aside(damage.file)
+        journal = self.path / FOLDER
+        if os.path.lexists(journal) and not journal.is_dir():
+            self._move_aside(journal)
+        there: set[str] = set()
+        for file in sorted(journal.iterdir() if journal.is_dir() else ()):
+            match = NAME.fullmatch(file.name)
+            if match is None or not file.is_file() or match[1] in there:
+                self._move_aside(file)
+            else:
+                there.add(match[1])
+
     def _set_aside(self, documents: int) -> None:
         """Set aside the files of captured and of result groups that do not belong there."""
         results = {
@@ -280,7 +327,7 @@ class Repair:
     def _move_aside(self, what: Path) -> None:
         """Move a file or folder into a folder beside the run."""
         place = self.path.with_name(f"{self.path.name}.aside") / what.relative_to(self.path)
-        while place.exists():
+        while os.path.lexists(place):
             place = place.with_name(f"{place.name}.again")
         place.parent.mkdir(parents=True, exist_ok=True)
         os.replace(what, place)

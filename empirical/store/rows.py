@@ -1,9 +1,10 @@
 """Rows of a run's documents: `documents.jsonl`, to which a line a document is appended, each with
 a digest of itself and of all lines before it.
 
-The root's metadata holds how many lines count, their bytes and the last digest (the *head*), so it
-does not grow with the documents; what is cut, changed or put in another order is found. Imports
-the manifest.
+The first of them follows the run's identity (`manifest["run"]`), a digest of its provenance. The
+root's metadata holds how many lines count, their bytes and the last digest (the *head*), so it
+does not grow with the documents; what is cut, changed, of another run or in another order is
+found. Imports the manifest.
 """
 
 from __future__ import annotations
@@ -12,21 +13,39 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from empirical.errors import StoreError
+from empirical.store import bundle
 from empirical.store.disk import reading
 from empirical.store.manifest import MEASURE_AGAIN
 from empirical.store.manifest_shape import shaped_row
 
-FILE: Final = "documents.jsonl"
-
-NO_ROWS: Final[Mapping[str, Any]] = {"count": 0, "bytes": 0, "chain": ""}
-"""The head of a file that is not there yet."""
+FILE: Final = "capture/document/documents.jsonl"
+"""Within the array of the documents' names: anywhere else zarr warns of what is not its own."""
+FILE_BEFORE: Final = "documents.jsonl"
+"""Where it stood up to schema version 3."""
 
 _DIGITS: Final = 16
 """Hexadecimal digits that are kept of a line's sha256: 64 bits, for damage is no forgery."""
+
+
+def no_rows(run: str) -> dict[str, Any]:
+    """Return the head of the file of a run, by its identity, when it has no line yet."""
+    return {"count": 0, "bytes": 0, "chain": run}
+
+
+def identity_of(provenance: Mapping[str, Any]) -> str:
+    """Return the digest by which a run is told from one of another model, text or setting."""
+    text = json.dumps(provenance, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def link(chain: str, row: Mapping[str, Any]) -> str:
+    """Return the digest of a row, and of all rows before it, whose digest is `chain`."""
+    return chained(json.dumps(row, sort_keys=True), chain)[2]
 
 
 def append_rows(
@@ -37,10 +56,12 @@ def append_rows(
     """
     lines, chain = [], head["chain"]
     for row in rows:
-        start, end, chain = _line(json.dumps(row, sort_keys=True), chain)
+        start, end, chain = chained(json.dumps(row, sort_keys=True), chain)
         lines.append(f"{start}{end}\n".encode())
     written = b"".join(lines)
-    with open(os.open(folder / FILE, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as file:
+    follow = getattr(os, "O_NOFOLLOW", 0)
+    (folder / FILE).parent.mkdir(parents=True, exist_ok=True)
+    with open(os.open(folder / FILE, os.O_RDWR | os.O_CREAT | follow, 0o644), "r+b") as file:
         file.truncate(head["bytes"])
         file.seek(head["bytes"])
         file.write(written)
@@ -53,45 +74,45 @@ def append_rows(
     }
 
 
-def read_rows(folder: Path, head: Mapping[str, Any], *, more: bool) -> list[dict[str, Any]]:
-    """Read the rows that `head` tells of; `more` may stand behind them where a process that was to
-    add some was killed.
+def read_rows(
+    folder: Path, head: Mapping[str, Any], *, more: bool, run: str = ""
+) -> list[dict[str, Any]]:
+    """Read the rows that `head` counts, of the run of this identity; `more` may stand behind them
+    where a process that was to add some was killed.
 
     Raises:
         StoreError: if they are not what was written.
         InputError: if they may not be read.
     """
-    file, chain, rows = folder / FILE, "", []
-    try:
-        with reading(file), open(file, "rb") as opened:
-            # no more is asked for than is there: an edited manifest may tell of any number
-            text = opened.read(min(head["bytes"], os.fstat(opened.fileno()).st_size))
-            longer = bool(opened.read(1))
-    except FileNotFoundError:
-        text, longer = b"", False
-    except IsADirectoryError:
-        text, longer = b"", True
-    lines = text.splitlines(keepends=True)
-    for number, line in enumerate(lines, start=1):
-        try:
-            found = line.decode("ascii").removesuffix("\n")
-            body = "{" + found.partition(", ")[2]
-            start, end, chain = _line(body, chain)
-            rows.append(json.loads(body))
-            sound = f"{start}{end}\n".encode() == line and shaped_row(rows[-1])
-        except ValueError:
-            sound = False
-        if not sound:
-            raise _damaged(file, f"line {number} is not what was written")
-    if (len(rows), len(text), chain) != (head["count"], head["bytes"], head["chain"]):
+    older = not os.path.lexists(folder / FILE) and os.path.lexists(folder / FILE_BEFORE)
+    name = FILE_BEFORE if older else FILE
+    file, chain = folder / name, run
+    rows: list[dict[str, Any]] = []
+    size, number, longer = 0, 0, False
+    with reading(file), suppress(FileNotFoundError), bundle.opened(folder, name) as opened:
+        while size < head["bytes"] and (line := opened.readline(bundle.LINE)):
+            size, number = size + len(line), number + 1
+            try:
+                body = "{" + line.decode("ascii").removesuffix("\n").partition(", ")[2]
+                start, end, chain = chained(body, chain)
+                rows.append(bundle.parsed(body))
+                sound = f"{start}{end}\n".encode() == line and shaped_row(rows[-1])
+            except ValueError:
+                sound = False
+            if not sound:
+                raise _damaged(file, f"line {number} is not what was written")
+        longer = bool(opened.read(1))
+    if (len(rows), size, chain) != (head["count"], head["bytes"], head["chain"]):
         raise _damaged(file, f"it has {len(rows)} of {head['count']} lines")
     if longer and not more:
         raise _damaged(file, "there is more in it than was written")
     return rows
 
 
-def _line(body: str, chain: str) -> tuple[str, str, str]:
-    """Return what a row's line starts with, its rest, and its digest."""
+def chained(body: str, chain: str) -> tuple[str, str, str]:
+    """Return what the line of a JSON object starts with, its rest, and its digest, which takes in
+    that of the line before it.
+    """
     chain = hashlib.sha256(f"{chain}{body}".encode()).hexdigest()[:_DIGITS]
     return f'{{"chain": "{chain}", ', body.removeprefix("{"), chain
 

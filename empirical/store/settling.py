@@ -1,51 +1,58 @@
 """Settling: documents that stand in a run's journal are moved into its shards.
 
 Every shard that they belong to is written anew beside its place, as a draft; then all take their
-places. Until then `Unsettled` shows zarr what will stand there. Imports the journal, the manifest,
+places. Until then `RunFiles` shows zarr what will stand there. Imports the journal, the manifest,
 and zarr for its reads.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import io
+import json
 import os
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from zarr.abc.store import ByteRequest
+from zarr.abc.store import (
+    ByteRequest,
+    OffsetByteRequest,
+    RangeByteRequest,
+    SuffixByteRequest,
+)
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
-from zarr.storage import LocalStore, MemoryStore
+from zarr.storage import LocalStore
 
 from empirical.errors import StoreError
+from empirical.store import bundle
 from empirical.store.disk import flush_all, flush_folder, writing
 from empirical.store.journal import (
+    FOLDER,
+    OF_DAMAGE,
     chunk_digest,
     clear,
     damaged,
     document_digest,
     file_of,
     journal_rows,
+    stored,
 )
 from empirical.store.manifest import (
     MEASURE_AGAIN,
+    ROOT,
     UNFINISHED,
     by_document,
+    node_of,
     read_root,
     save,
 )
-from empirical.store.rows import append_rows
+from empirical.store.rows import FILE, append_rows
 from empirical.store.shards import DOCUMENTS, chunks_in, parts, shard_key, shards_of, within
-
-OF_DAMAGE = (
-    *(KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError),
-    *(ValueError, EOFError, zlib.error),
-)
-"""What zipfile raises of a file that is not what was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +134,7 @@ def settle(
     attributes = read_root(folder)
     manifest = attributes["manifest"]
     head = manifest["rows"]
-    rows = journal_rows(folder, head["count"]) if known is None else known
+    rows = journal_rows(folder, head) if known is None else known
     with writing(folder):
         if rows:
             documents = range(head["count"], head["count"] + len(rows))
@@ -144,7 +151,7 @@ def settle(
                     left.unlink(missing_ok=True)
             flush_all([draft.place for draft in ready], folder)
             manifest["rows"] = append_rows(folder, head, rows)
-            flush_folder(folder)
+            flush_folder((folder / FILE).parent)
             save(folder, attributes)
         clear(folder, manifest["rows"]["count"])
 
@@ -176,9 +183,11 @@ class Chunks:
         """Yield the chunks of one shard."""
         try:
             if settled := len(within(range(self.documents.start), shard)):
-                yield from chunks_in(self.folder / key, settled)
+                yield from chunks_in(self.folder, key, settled)
         except FileNotFoundError as error:
-            raise StoreError(f"{self.folder / key}: damaged ({error}). {MEASURE_AGAIN}") from error
+            raise StoreError(
+                f"{self.folder / key}: damaged, for it is missing. {MEASURE_AGAIN}"
+            ) from error
         for index in within(self.documents, shard):
             yield self._chunk(index, name)
 
@@ -191,33 +200,40 @@ class Chunks:
 
     def _chunk(self, index: int, name: str) -> bytes:
         """Return a chunk of a document of the journal."""
-        reason: Exception
         try:
-            return self._archive(index).read(name)
+            return stored(self._archive(index), name)
+        except FileNotFoundError as error:
+            raise damaged(file_of(self.folder, index), "it is missing") from error
         except OSError as error:
-            if not isinstance(error, FileNotFoundError) and error.errno != errno.EINVAL:
-                raise  # the disk's own, not a place beyond the file
-            reason = error
+            if error.errno != errno.EINVAL:
+                raise  # the disk's own, not a place before the file
+            raise damaged(file_of(self.folder, index), "it is cut") from error
         except OF_DAMAGE as error:
-            reason = error
-        raise damaged(file_of(self.folder, index), f"it cannot be read ({reason})") from reason
+            if isinstance(error, StoreError):
+                raise
+            why = f"it cannot be read ({error})"
+            raise damaged(file_of(self.folder, index), why) from error
 
     def _archive(self, index: int) -> zipfile.ZipFile:
         if index not in self._archives:
-            self._archives[index] = self._opened.enter_context(
-                zipfile.ZipFile(file_of(self.folder, index))
-            )
+            name = f"{FOLDER}/{file_of(self.folder, index).name}"
+            file = self._opened.enter_context(bundle.opened(self.folder, name))
+            self._archives[index] = self._opened.enter_context(zipfile.ZipFile(file))
         return self._archives[index]
 
 
-class Unsettled(LocalStore):
-    """A store on disk as zarr sees it once its journal is settled. To be read only."""
+class RunFiles(LocalStore):
+    """The files of a run as zarr may read them: through the bundle's door, metadata of known shape
+    alone, every chunk there, and shards as they will stand once the journal is settled.
+    """
 
-    def __init__(self, root: Path, chunks: Chunks) -> None:
+    def __init__(self, root: Path, chunks: Chunks | None = None) -> None:
         super().__init__(root, read_only=True)
         self._chunks = chunks
-        self._shards = {key: (name, shard) for key, name, shard in chunks.shards()}
-        self._last: dict[str, Buffer] = {}
+        self._shards = (
+            {key: (name, shard) for key, name, shard in chunks.shards()} if chunks else {}
+        )
+        self._last: dict[str, bytes] = {}
 
     async def get(
         self,
@@ -226,20 +242,58 @@ class Unsettled(LocalStore):
         byte_range: ByteRequest | None = None,
     ) -> Buffer | None:
         """Return bytes of a file, or of the shard that will stand there."""
-        if key not in self._shards:
-            return await super().get(key, prototype, byte_range)
-        kind = prototype or default_buffer_prototype()
-        if key not in self._last:  # zarr asks for one shard's table, then for chunk after chunk
-            data = b"".join(parts(self._chunks.of(key, *self._shards[key])))
-            self._last = {key: kind.buffer.from_bytes(data)}
-        return await MemoryStore(dict(self._last)).get(key, kind, byte_range)
+        if key in self._shards:
+            return self.get_sync(key, prototype=prototype, byte_range=byte_range)
+        return await asyncio.to_thread(
+            self.get_sync, key, prototype=prototype, byte_range=byte_range
+        )
+
+    def get_sync(
+        self,
+        key: str,
+        *,
+        prototype: BufferPrototype | None = None,
+        byte_range: ByteRequest | None = None,
+    ) -> Buffer | None:
+        """Return the same, in this thread."""
+        if self._chunks is not None and key in self._shards:
+            if key not in self._last:  # zarr asks for one shard's table, then for chunk after chunk
+                made = self._chunks.of(key, *self._shards[key])
+                self._last = {key: b"".join(parts(made))}
+            data = _part(io.BytesIO(self._last[key]), byte_range)
+        elif key.rpartition("/")[2] == ROOT:
+            try:
+                data = json.dumps(node_of(self.root, key)).encode()
+            except FileNotFoundError:
+                return None
+        else:
+            try:
+                with bundle.opened(self.root, key) as file:
+                    data = _part(file, byte_range)
+            except FileNotFoundError as error:  # zarr would read fill in its place
+                raise StoreError(
+                    f"{self.root / key}: damaged, for it is missing. {MEASURE_AGAIN}"
+                ) from error
+        return (prototype or default_buffer_prototype()).buffer.from_bytes(data)
+
+
+def _part(file: BinaryIO, wanted: ByteRequest | None) -> bytes:
+    """Read what zarr asks for of a file."""
+    if isinstance(wanted, RangeByteRequest):
+        file.seek(wanted.start)
+        return file.read(wanted.end - wanted.start)
+    if isinstance(wanted, OffsetByteRequest):
+        file.seek(wanted.offset)
+    elif isinstance(wanted, SuffixByteRequest):
+        file.seek(max(0, file.seek(0, os.SEEK_END) - wanted.suffix))
+    return file.read()
 
 
 @contextmanager
-def as_settled(folder: Path, waiting: range) -> Iterator[Path | Unsettled]:
+def as_settled(folder: Path, waiting: range) -> Iterator[RunFiles]:
     """Give what zarr is to read of a run of which these documents stand in the journal."""
     if not waiting:
-        yield folder
+        yield RunFiles(folder)
         return
     with Chunks(folder, waiting) as chunks:
-        yield Unsettled(folder, chunks)
+        yield RunFiles(folder, chunks)

@@ -17,6 +17,7 @@ import google_crc32c
 import numpy as np
 
 from empirical.errors import StoreError
+from empirical.store import bundle
 from empirical.store.manifest import MEASURE_AGAIN
 
 DOCUMENTS: Final = 64
@@ -88,45 +89,45 @@ def parts(chunks: Iterable[bytes]) -> Iterator[bytes]:
     yield data + google_crc32c.value(data).to_bytes(CHECKSUM_BYTES, "little")
 
 
-def lengths(file: Path) -> list[int]:
+def lengths(folder: Path, key: str) -> list[int]:
     """Return the lengths of the chunks that a shard holds, from its table.
 
     Raises:
         StoreError: if the table is damaged, or tells of other bytes than the file has.
         OSError: if the file cannot be read.
     """
-    with open(file, "rb") as opened:
+    with bundle.opened(folder, key) as opened:
         size = opened.seek(0, os.SEEK_END)
         opened.seek(max(0, size - _TABLE_BYTES))
         data = opened.read()
     if len(data) < _TABLE_BYTES or not ends_in_checksum(data):
-        raise _damaged(file, "the table at its end is not what was written")
-    table = np.frombuffer(data[:-CHECKSUM_BYTES], dtype=_ENTRY)
+        raise _damaged(folder / key, "the table at its end is not what was written")
+    table = np.frombuffer(data[:-CHECKSUM_BYTES], dtype=_ENTRY.base).reshape(DOCUMENTS, 2)
     held = DOCUMENTS - int((table == _ABSENT).all(axis=1).sum())
     stops = np.cumsum(table[:held, 1])
-    if (table[:held].sum(axis=1) != stops).any():
-        raise _damaged(file, "the table at its end is not of chunks in order")
+    if (table[:held] < 0).any() or (table[:held].sum(axis=1) != stops).any():
+        raise _damaged(folder / key, "the table at its end is not of chunks in order")
     if size != _TABLE_BYTES + (stops[-1] if held else 0):
-        raise _damaged(file, f"it has {size} bytes, and its table tells of another number")
+        raise _damaged(folder / key, f"it has {size} bytes, and its table tells of another number")
     return [int(length) for length in table[:held, 1]]
 
 
-def chunks_in(file: Path, count: int) -> Iterator[bytes]:
+def chunks_in(folder: Path, key: str, count: int) -> Iterator[bytes]:
     """Yield the first `count` chunks of a shard, one at a time.
 
     Raises:
         StoreError: if it holds fewer, or its table is damaged.
         OSError: if the file cannot be read.
     """
-    held = lengths(file)
+    held = lengths(folder, key)
     if len(held) < count:
-        raise _damaged(file, f"it holds {len(held)} documents, expected {count}")
-    with open(file, "rb") as opened:
+        raise _damaged(folder / key, f"it holds {len(held)} documents, expected {count}")
+    with bundle.opened(folder, key) as opened:
         for length in held[:count]:
             yield opened.read(length)
 
 
-def sound_chunks(file: Path, count: int) -> Iterator[bytes | None]:
+def sound_chunks(folder: Path, key: str, count: int) -> Iterator[bytes | None]:
     """Yield the first `count` chunks of a shard, one at a time; None in place of one that does not
     end in its checksum.
 
@@ -136,13 +137,15 @@ def sound_chunks(file: Path, count: int) -> Iterator[bytes | None]:
         OSError: if the file cannot be read.
     """
     try:
-        told = lengths(file)
-    except StoreError:
-        told = None
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        opened = bundle.opened(folder, key)
+    except (StoreError, FileNotFoundError):
         yield from [None] * count
         return
-    with open(file, "rb") as opened:
+    with opened:
+        try:
+            told = lengths(folder, key)
+        except StoreError:
+            told = None
         for slot in range(count):
             if told is None:
                 header = opened.read(_HEADER_BYTES)
@@ -154,10 +157,10 @@ def sound_chunks(file: Path, count: int) -> Iterator[bytes | None]:
             yield chunk if ends_in_checksum(chunk) else None
 
 
-def chunk_at(file: Path, slot: int) -> bytes:
+def chunk_at(folder: Path, key: str, slot: int) -> bytes:
     """Return one chunk of a sound shard."""
-    held = lengths(file)
-    with open(file, "rb") as opened:
+    held = lengths(folder, key)
+    with bundle.opened(folder, key) as opened:
         opened.seek(sum(held[:slot]))
         return opened.read(held[slot])
 

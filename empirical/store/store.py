@@ -25,15 +25,19 @@ import zarr
 from zarr.core.buffer import default_buffer_prototype
 
 from empirical.errors import InputError
+from empirical.store.bundle import clear_away
 from empirical.store.disk import flush_all, flush_folder, writing, zarr_awaited
 from empirical.store.journal import Entry, enter, entry_of
 from empirical.store.layout import Encoder, GroupPlan, lay_out, write_group
+from empirical.store.lock import alone
 from empirical.store.manifest import (
+    begin,
     below,
     beside,
     digests,
     files_below,
     finish,
+    forget,
     layout,
     mark_of,
     read_root,
@@ -41,15 +45,15 @@ from empirical.store.manifest import (
     under_way,
 )
 from empirical.store.remote.mirror import send
-from empirical.store.rows import NO_ROWS
+from empirical.store.rows import identity_of, link, no_rows
 from empirical.store.settling import Drafting, drafted, settle
 from empirical.store.shards import DOCUMENTS
 from empirical.store.stored_run import StoredRun
 
 
 class Store(StoredRun):
-    """A run on disk, to be written too. `create` or `open` it; `append` documents; `put` result
-    groups.
+    """A run on disk, to be written too. `create` or `open` it, which finishes what a killed writer
+    of this machine left; `append` documents; `put` result groups.
 
     Raises:
         StoreError: when what is on disk contradicts the manifest.
@@ -79,14 +83,15 @@ class Store(StoredRun):
         Nothing may stand at `path`, or with `fresh` a run that is thrown away then. provenance:
         what the root says; plan: the captured groups.
         """
-        if path.exists() and not fresh:
+        if os.path.lexists(path) and not fresh:
             raise InputError(
                 f"{path}: something stands there already. Remove it, use --fresh, or choose another"
                 " --out."
             )
         manifest: dict[str, Any] = {
             "documents": [],
-            "rows": dict(NO_ROWS),
+            "run": (run := identity_of(provenance)),
+            "rows": no_rows(run),
             "captured": sorted(plan),
             "layout": {},
             "results": {},
@@ -94,14 +99,18 @@ class Store(StoredRun):
         attributes = dict(provenance) | {"manifest": manifest}
         store = cls(path, attributes, draft=beside(path, "draft"))
         with store._or_nothing(), writing(path), zarr_awaited():
-            shutil.rmtree(store._folder, ignore_errors=True)
             path.parent.mkdir(parents=True, exist_ok=True)
+            clear_away(store._folder)
             root = zarr.create_group(store=store._folder, zarr_format=3)
             for name, group in plan.items():
                 lay_out(root.create_group(name), group, documents)
             manifest["layout"] = layout(store._folder, manifest["captured"])
             store._save()
         return store
+
+    def _recover(self) -> None:
+        with alone(self.path):
+            pass
 
     def note(self, **attributes: Any) -> None:
         """Add to the provenance (as the parity check's result does, once it is known)."""
@@ -154,7 +163,10 @@ class Store(StoredRun):
         with self._or_nothing(), writing(self.path):
             if self._manifest["results"]:
                 self._exchange([], drops=list(self._manifest["results"]), then={"results": {}})
-            enter(self._folder, waiting.stop, entry)
+            chain = self._manifest["rows"]["chain"]
+            for row in self._manifest["documents"][waiting.start :]:
+                chain = link(chain, row)
+            enter(self._folder, waiting.stop, chain, entry)
             self._manifest["documents"].append(dict(entry.row))
             if self._folder != self.path:
                 flush_all(files_below(self._folder), self._folder)
@@ -183,7 +195,8 @@ class Store(StoredRun):
     def _take_place(self) -> None:
         """Move the draft to `path`; the run that stands there is set aside until that is done."""
         aside = beside(self.path, "old")
-        replaces = self.path.exists()
+        replaces = os.path.lexists(self.path)
+        clear_away(aside)
         if replaces:
             os.replace(self.path, aside)
         try:
@@ -195,7 +208,7 @@ class Store(StoredRun):
         flush_folder(self.path.parent)
         self._folder = self.path
         self._seen = mark_of(self.path)
-        shutil.rmtree(aside, ignore_errors=True)
+        clear_away(aside)
 
     def put(self, groups: Mapping[str, xr.Dataset], *, drops: Collection[str] = ()) -> None:
         """Write or replace result groups together, and take others away, as far as they are there:
@@ -206,7 +219,7 @@ class Store(StoredRun):
         self.settle()
         ready = beside(self.path, "ready")
         with writing(self.path), zarr_awaited():
-            shutil.rmtree(ready, ignore_errors=True)
+            clear_away(ready)
             try:
                 for name, dataset in groups.items():
                     write_group(dataset, ready / name)
@@ -231,7 +244,7 @@ class Store(StoredRun):
         """
         ready, held = beside(self.path, "ready"), self._manifest["results"]
         with writing(self.path), zarr_awaited():
-            shutil.rmtree(ready, ignore_errors=True)
+            clear_away(ready)
             try:
                 for name, dataset in groups.items():
                     write_group(dataset, ready / name)
@@ -264,10 +277,11 @@ class Store(StoredRun):
             "drops": list(drops),
             "then": then,
         }
+        begin(manifest["pending"])
         try:
             self._save()
         except BaseException:
-            del manifest["pending"]
+            forget(manifest.pop("pending"))
             raise
         documents = manifest["documents"]
         finish(self.path)

@@ -22,32 +22,22 @@ from empirical.store import mapped
 from empirical.store.disk import reading, zarr_awaited
 from empirical.store.integrity import Which, check, looked_at
 from empirical.store.lock import alone
-from empirical.store.manifest import FIT_AGAIN, MEASURE_AGAIN, Mark, beside, mark_of, read_root
+from empirical.store.manifest import FRESH, Mark, beside, mark_of, read_root
 from empirical.store.remote.origin import called
 from empirical.store.settling import as_settled
 
 Read = TypeVar("Read")
 
-PATIENCE: Final = 10.0
+PATIENCE: Final = 2.0
 """Seconds for which a reader waits until another process has moved its results into place, which
 takes milliseconds.
 """
-
-LOOKS, BETWEEN_LOOKS = 25, 0.02
-"""How often, and every how many seconds, it looks whether anything moved before it tries to do
-it itself.
-"""
-
-
-_OF_DAMAGE = (
-    *(ValueError, TypeError, AttributeError, AssertionError),
-    *(OSError, LookupError, ArithmeticError, RuntimeError),
-)
-"""What zarr and xarray raise of metadata that they did not write."""
+BETWEEN_LOOKS: Final = 0.02
 
 
 class StoredRun:
-    """A run on disk, to be read: `open` it; `read` a group or the whole `tree`.
+    """A run on disk, to be read: `open` it; `read` a group or the whole `tree`. Whoever made it:
+    nothing is written, in it or beside it, and nothing of it is carried out.
 
     Raises:
         StoreError: when what is on disk contradicts the manifest.
@@ -72,13 +62,13 @@ class StoredRun:
         """
         store = cls(path, {})
         store._results = results
-        if (
-            not store.path.exists() and beside(store.path, "old").exists()
-        ):  # a new run was to take its place and was killed
-            with alone(store.path):
-                pass
-        if not store.path.exists() and (url := called(store.path)) != str(store.path):
-            raise InputError(f"{url}: no such run. Make one with `geostat capture --out {url}`.")
+        if not store.path.exists():
+            if beside(store.path, "old").exists():  # a new run was to take its place
+                store._recover()
+            elif (url := called(store.path)) != str(store.path):
+                raise InputError(
+                    f"{url}: no such run. Make one with `geostat capture --out {url}`."
+                )
         store._load()
         return store
 
@@ -86,11 +76,12 @@ class StoredRun:
         """Read the manifest and compare every file with it, once more where another process
         wrote meanwhile.
         """
-        until = time.monotonic() + PATIENCE
+        waited: tuple[Mark, float] | None = None
         while True:
             mark, attributes = mark_of(self.path), read_root(self.path)
             if "pending" in attributes["manifest"]:
-                self._wait(mark, until)
+                waited = waited if waited and waited[0] == mark else (mark, time.monotonic())
+                self._wait(time.monotonic() - waited[1])
                 continue
             try:
                 documents = check(self.path, attributes, results=self._results)
@@ -103,22 +94,25 @@ class StoredRun:
                 self.attributes, self._seen = attributes, mark
                 return
 
-    def _wait(self, mark: Mark, until: float) -> None:
-        """Let another process move its results into place; where nothing moves for a while it was
-        killed, and this one does it.
-
-        Refuses to wait for one that still writes beyond `until`.
+    def _wait(self, seconds: float) -> None:
+        """Let another process move its results into place; refuse once nothing has moved for
+        some `seconds`, for it was killed.
         """
-        for _ in range(LOOKS):
+        if seconds < PATIENCE and not self._alone:
             time.sleep(BETWEEN_LOOKS)
-            if mark_of(self.path) != mark:
+            return
+        if not self._alone:
+            self._recover()
+            if "pending" not in read_root(self.path)["manifest"]:
                 return
-        try:
-            with alone(self.path):
-                return
-        except InputError as error:
-            if time.monotonic() > until or not isinstance(error.__cause__, BlockingIOError):
-                raise
+        raise InputError(
+            f"{self.path}: a command was stopped while it put results in place. Run that command"
+            " again on the machine where it ran, which finishes it; or take the run from a copy, or"
+            f" measure it again with {FRESH}."
+        )
+
+    def _recover(self) -> None:
+        """Finish what a killed writer left, where this may write."""
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -188,6 +182,7 @@ class StoredRun:
             )
         options: dict[str, Any] = {
             "consolidated": False,
+            "zarr_format": 3,
             "mask_and_scale": False,
             "decode_times": False,
             "decode_timedelta": False,
@@ -201,13 +196,18 @@ class StoredRun:
                     dataset = xr.open_zarr(where, group=group, chunks=None, **options)
                     if group in captured:
                         dataset = dataset.isel(document=slice(0, len(self._manifest["documents"])))
-                    return mapped.read(dataset, with_f_scores, self.path.parent)
+                    return mapped.read(dataset, with_f_scores)
         except (InputError, StoreError):
             raise
-        except _OF_DAMAGE as error:
-            remedy = MEASURE_AGAIN if group in captured else FIT_AGAIN.format(path=self.path)
-            reason = next(iter(str(error).splitlines()), type(error).__name__)
-            raise StoreError(f"{self.path}/{group}: damaged ({reason}). {remedy}") from error
+        except (
+            Exception
+        ) as error:  # zarr's, of a codec, of the machine: damage only if bytes differ
+            check(self.path, self.attributes, results=self._results)
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            raise InputError(
+                f"{self.path}/{group}: cannot be read here ({reason}), though every file is what"
+                " was written. Free memory, raise the limits of this machine, or read it elsewhere."
+            ) from error
 
     def tree(
         self, *, only: Collection[str] | None = None, known: Mapping[str, xr.Dataset] | None = None

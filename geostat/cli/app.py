@@ -102,7 +102,7 @@ def fit_command(run: Path, fresh: bool, cluster: str | None, quiet: bool, as_jso
     """Fit Assumptions 1-3 to a captured run."""
     from geostat.runs import pipeline
 
-    store = _open(run, results=not fresh)
+    store = _to_write(run, results=not fresh)
     pipeline.fit(store, cluster=cluster, console=_talk(quiet=quiet))
     output.write({"run": str(store.path), "results": store.results}, as_json=as_json, quiet=quiet)
 
@@ -118,7 +118,7 @@ def confront_command(
     from geostat.runs.render import outdated
 
     tolerances, required = _judged_by(asked.pop("tolerances"), asked.pop("require"))
-    store = _open(run)
+    store = _to_write(run)
     editions, points = stages.chosen_editions(edition), stages.envelope_points(n)
     pipeline.confront(
         store,
@@ -275,7 +275,14 @@ def _talk(*, quiet: bool = False) -> Any:
     return talk(quiet=quiet)
 
 
-def _open(run: Path, *, results: bool = True) -> Any:
+def _open(run: Path) -> Any:
+    from empirical.store.stored_run import StoredRun
+    from geostat.runs.files import store_path
+
+    return StoredRun.open(store_path(run))
+
+
+def _to_write(run: Path, *, results: bool = True) -> Any:
     from empirical.store.store import Store
     from geostat.runs.files import store_path
 

@@ -64,11 +64,11 @@ def examine(run: Path | None = None) -> dict[str, Any]:
     }
     if run is not None:
         from empirical.store.remote.origin import called
-        from empirical.store.store import Store
+        from empirical.store.stored_run import StoredRun
         from geostat.runs.files import to_be_checked
 
         with to_be_checked(run) as path:
-            store = Store.open(path)
+            store = StoredRun.open(path)
             results = ", ".join(f"/{name}" for name in store.results) or "no results yet"
             sound = f"is sound: {len(store.documents)} documents; {results}"
             out["run"] = f"{called(store.path)} {sound}"

@@ -22,7 +22,7 @@ from typing import Any, NoReturn, cast
 import typer
 from typer.core import TyperGroup
 
-from empirical.errors import BROKEN, DENIED, FULL, StoreError
+from empirical.errors import DENIED, FULL, StoreError
 from empirical.errors import InputError as MeasurementError
 from empirical.sources.paths import shown
 from geostat.errors import InputError, Unmet, printable, shortened
@@ -83,9 +83,20 @@ def _reported() -> Iterator[None]:
     except BrokenPipeError:  # who reads has seen enough
         sys.exit(141)
     except OSError as error:
-        if error.errno not in FULL | DENIED | BROKEN | NO_PATH:
-            raise
         _fail(_refused_by_disk(error), 2)
+    except MemoryError as error:
+        seen = f" ({error})" if str(error) else ""
+        _fail(
+            f"this machine ran out of memory{seen}. What was complete is kept: free memory, or ask"
+            " for less at once (--length, --batch), then run the same command again.",
+            2,
+        )
+    except RecursionError:
+        _fail("something that was read is nested too deep. Check the files that were named.", 2)
+    except (Exception, SystemExit, GeneratorExit):  # our own failure, or an end that was asked for
+        raise
+    except BaseException as error:  # a library of another language that stopped
+        _fail(f"a library failed ({_first_line(error)}). Check the files that were named.", 2)
 
 
 def _usage(error: Any) -> str:
@@ -99,23 +110,26 @@ def _usage(error: Any) -> str:
     return f"{message}.{repeat} See `{command} --help`."
 
 
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+
+
 def _refused_by_disk(error: OSError) -> str:
-    name = error.filename or "the output"
+    name = error.filename or ("the working folder" if error.errno == errno.ENOENT else "the output")
+    reason = error.strerror or _first_line(error)
     if error.errno in FULL:
-        return (
-            f"{name}: cannot be written ({error.strerror}). Free some space, or choose another"
-            " --out."
-        )
-    if error.errno in BROKEN:
-        return f"{name}: the disk failed ({error.strerror}). Check it, then run the same again."
+        return f"{name}: cannot be written ({reason}). Free some space, or choose another --out."
     if error.errno in NO_PATH:
-        return (
-            f"{shown(str(name))[:60]}…: is no path the disk can hold ({error.strerror}). Check the"
-            " path."
-        )
+        return f"{shown(str(name))[:60]}…: is no path the disk can hold ({reason}). Check the path."
     if error.errno == errno.EROFS:
-        return f"{name}: cannot be written ({error.strerror}). Choose another --out."
-    return f"{name}: cannot be opened ({error.strerror}). Check its permissions, or name another."
+        return f"{name}: cannot be written ({reason}). Choose another --out."
+    if error.errno in DENIED:
+        return f"{name}: cannot be opened ({reason}). Check its permissions, or name another."
+    return (
+        f"{name}: failed ({reason}). Check it and the limits of this machine, then run the same"
+        " again."
+    )
 
 
 def _fail(line: str, code: int) -> NoReturn:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import xarray as xr
 
 from empirical.store.remote.origin import called, url_of
-from empirical.store.store import Store
+from empirical.store.stored_run import StoredRun
 from geostat.bounds.head import MEASURED as MEASURED_GRAM
 from geostat.comparison.comparability import LETTERS, Held, document_keys
 from geostat.datasets.parts import parts
@@ -40,7 +40,7 @@ MOST_RUNS: Final = len(LETTERS)
 """How many runs can stand side by side: one a letter."""
 
 
-def opened(sources: Sequence[Source]) -> list[Store | xr.DataTree]:
+def opened(sources: Sequence[Source]) -> list[StoredRun | xr.DataTree]:
     """Open two runs or more, each confronted with the theory.
 
     Raises:
@@ -65,9 +65,11 @@ def opened(sources: Sequence[Source]) -> list[Store | xr.DataTree]:
             f"{seen} was given to compare, expected 2 to {MOST_RUNS} runs. Name them one after"
             " another."
         )
-    runs: list[Store | xr.DataTree] = []
+    runs: list[StoredRun | xr.DataTree] = []
     for source in sources:
-        run = source if isinstance(source, xr.DataTree) else Store.open(store_path(Path(source)))
+        run = (
+            source if isinstance(source, xr.DataTree) else StoredRun.open(store_path(Path(source)))
+        )
         groups = run.children if isinstance(run, xr.DataTree) else ("capture", *run.results)
         if lacks := ", ".join(f"/{group}" for group in NEEDED if group not in groups):
             raise InputError(
@@ -75,7 +77,7 @@ def opened(sources: Sequence[Source]) -> list[Store | xr.DataTree]:
                 " `geostat fit` and `geostat confront` on it first."
             )
         runs.append(run)
-    marks = [run.path.resolve() if isinstance(run, Store) else id(run) for run in runs]
+    marks = [run.path.resolve() if isinstance(run, StoredRun) else id(run) for run in runs]
     if twice := [source for at, source in enumerate(sources) if marks[at] in marks[:at]]:
         raise InputError(
             f"{name_of(twice[0])}: stands in the comparison twice, expected runs that differ. Name"
@@ -84,18 +86,18 @@ def opened(sources: Sequence[Source]) -> list[Store | xr.DataTree]:
     return runs
 
 
-def name_of(source: Source | Store) -> str:
+def name_of(source: Source | StoredRun) -> str:
     """What a run is called in a line: its URL or path, where it has one."""
     if isinstance(source, xr.DataTree):
         return "a DataTree"
-    return called(source.path) if isinstance(source, Store) else url_of(source) or str(source)
+    return called(source.path) if isinstance(source, StoredRun) else url_of(source) or str(source)
 
 
-def groups_of(run: Store | xr.DataTree) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:
+def groups_of(run: StoredRun | xr.DataTree) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:
     """What a run holds of NEEDED but the bounds at each head's own cosines, whose coverage says
     nothing of a head (docs/studies/bounds.md); and its attributes.
     """
-    if isinstance(run, Store):
+    if isinstance(run, StoredRun):
         attrs, measured = run.attributes, run.attributes["manifest"]["captured"]
         groups = {
             name: run.read(name)

@@ -20,10 +20,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from empirical.errors import InputError as MeasurementError
-from empirical.sources.caches import place_in_cache
+from empirical.errors import StoreError
+from empirical.store import bundle
 from empirical.store.disk import replace, writing
 from empirical.store.lock import alone
-from empirical.store.remote.origin import called, url_of
+from empirical.store.remote.origin import called, copies, url_of
 from empirical.store.working_copy import working_copy
 from geostat.errors import InputError
 
@@ -45,7 +46,7 @@ def store_path(out: Path) -> Path:
     """
     path = out if out.suffix == ".zarr" else out / "run.zarr"
     url = url_of(path)
-    return path if url is None else working_copy(url, _copies() / _name(url))
+    return path if url is None else working_copy(url, copies() / _name(url))
 
 
 @contextmanager
@@ -58,14 +59,10 @@ def to_be_checked(run: Path) -> Iterator[Path]:
     if url is None:
         yield path
         return
-    with writing(_copies()):
-        _copies().mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=_copies(), prefix="check-") as folder:
+    with writing(copies()):
+        copies().mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=copies(), prefix="check-") as folder:
         yield working_copy(url, Path(folder))
-
-
-def _copies() -> Path:
-    return place_in_cache("runs")
 
 
 def _name(url: str) -> str:
@@ -225,7 +222,8 @@ def _known(path: Path) -> dict[str, Any]:
     result.
     """
     try:
-        known = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        record = path.with_suffix(".json")
+        known = bundle.parsed(bundle.content(record.parent, record.name))
+    except (OSError, ValueError, StoreError):
         return {}
     return known if isinstance(known, dict) else {}

@@ -32,7 +32,6 @@ from empirical.sources.tensors.given import GivenTensors
 from empirical.sources.tokens import texts_of_tokens
 from empirical.store.manifest import read_root
 from empirical.store.store import Store
-from empirical.store.stored_run import StoredRun
 from geostat.bounds.own_cosines import MeasuredEnvelope
 from geostat.errors import InputError
 from geostat.runs.console import QUIET, Console, compilation_told
@@ -147,7 +146,7 @@ def measure(
     with capture_session(path) as kept:
         source, windows = read(settings, model, documents, console=console)
         if path.exists() and not fresh:
-            refuse_other(StoredRun.open(path), asked_for(windows, **options), windows)
+            refuse_other(Store.open(path), asked_for(windows, **options), windows)
         ids = np.unique(windows.token_ids).tolist()
         token_texts = {} if source.tokenizer is None else texts_of_tokens(source.tokenizer, ids)
         console.stage("load the model")

@@ -5,13 +5,14 @@ first use, and no torch.
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, Literal
 
 import xarray as xr
 
 from empirical.store.remote.origin import called
-from empirical.store.store import Store
+from empirical.store.stored_run import StoredRun
 from geostat.display.tree import with_display
 from geostat.errors import InputError, refuse_unknown
 from geostat.runs.console import QUIET, Console
@@ -19,7 +20,7 @@ from geostat.runs.files import commands_of, page_place, refuse_unwritable, secon
 from geostat.verdicts.answers import refuse_older
 
 
-def write_report(store: Store, out: Path | None = None, *, console: Console = QUIET) -> Path:
+def write_report(store: StoredRun, out: Path | None = None, *, console: Console = QUIET) -> Path:
     """Write report.html, report.json, figures and tables of a confronted run below `out`, unless
     told in `page_place`; returns the page's path.
     """
@@ -28,7 +29,8 @@ def write_report(store: Store, out: Path | None = None, *, console: Console = QU
     out = out or page_place(store.path)
     refuse_unwritable(out)
     tree = _confronted(store)
-    with timed(store.path, "report"):
+    beside = out.resolve() == page_place(store.path).resolve()
+    with timed(store.path, "report") if beside else nullcontext():  # a reader changes nothing
         console.stage("report")
         path = store.path
         return write_page(
@@ -68,7 +70,7 @@ NARROWEST, LEAST_SLIDE, WIDEST = 2.5, 8.0, 14.0
 
 def write_part(
     what: Literal["tables", "figures"],
-    store: Store,
+    store: StoredRun,
     out: Path | None = None,
     *,
     only: str = "",
@@ -144,7 +146,7 @@ def _inches(width: str) -> float:
     return found
 
 
-def outdated(store: Store) -> str | None:
+def outdated(store: StoredRun) -> str | None:
     """A line on what an earlier confrontation left beside the store, and the command that renews
     it; None where nothing lies there.
     """
@@ -159,7 +161,7 @@ def outdated(store: Store) -> str | None:
     return None
 
 
-def _confronted(store: Store) -> xr.DataTree:
+def _confronted(store: StoredRun) -> xr.DataTree:
     if "summary" not in store.results:
         raise InputError(
             f"{store.path}: has not been confronted with the theory yet. Run `geostat fit` and"

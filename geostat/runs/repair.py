@@ -178,7 +178,12 @@ class Remeasured:
         """The run, with the rows of its documents as far as these are sound."""
         attributes = read_root(self.path)
         try:
-            rows = read_rows(self.path, attributes["manifest"]["rows"], more=True)
+            rows = read_rows(
+                self.path,
+                (held := attributes["manifest"])["rows"],
+                more=True,
+                run=held.get("run", ""),
+            )
         except StoreError:
             rows = []
         attributes["manifest"]["documents"] = rows

@@ -135,10 +135,12 @@ def _start(asked: Asked) -> tuple[dict[str, Any], dict[str, str]]:
             )
         return {"base": {}, "gram": gram, "project": asked.project}, source
     from empirical.store.remote.origin import url_of
-    from empirical.store.store import Store
+    from empirical.store.stored_run import StoredRun
     from geostat.runs.files import store_path
 
-    run = Store.open(store_path(asked.run)).tree(only=("capture", "norms", "similarity", "weights"))
+    run = StoredRun.open(store_path(asked.run)).tree(
+        only=("capture", "norms", "similarity", "weights")
+    )
     base = from_head(
         run, asked.head, gram=MEASURED if measured or source else cast(Decay, asked.gram)
     )

@@ -67,7 +67,7 @@ def small_store(path: Path) -> Store:
 
 def chunks_changed(shard: Path, change: Callable[[list[bytes]], list[bytes]], *, held: int) -> None:
     """Write a shard anew, its chunks changed and its table sound."""
-    shard.write_bytes(b"".join(parts(change(list(chunks_in(shard, held))))))
+    shard.write_bytes(b"".join(parts(change(list(chunks_in(shard.parent, shard.name, held))))))
 
 
 def names(folder: Path) -> list[str]:

@@ -1,5 +1,6 @@
 """Origin of a working copy: the URL where a run belongs, and the state in which both were last
-equal. It lies in a file beside the copy.
+equal. It lies in a file beside the copy, in geostat's own cache: beside a run anywhere else such a
+file means nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from empirical.caches import place_in_cache
 from empirical.errors import InputError
+from empirical.store import bundle
 from empirical.store.disk import DRAFT, reading, replace, writing
 from empirical.store.manifest import below, beside, files_below
 
@@ -76,6 +79,11 @@ class Origin:
             os.replace(draft, beside(path, "origin"))
 
 
+def copies() -> Path:
+    """Return the folder of all working copies on this machine."""
+    return place_in_cache("runs")
+
+
 def origin_of(path: Path) -> Origin | None:
     """Read where the run at `path` belongs; None where it is no working copy.
 
@@ -83,11 +91,11 @@ def origin_of(path: Path) -> Origin | None:
         InputError: if what tells that is damaged.
     """
     file = beside(path, "origin")
-    if not os.path.exists(file):  # nor where no file can be
+    if not os.path.exists(file) or not path.resolve().is_relative_to(copies().resolve()):
         return None
     try:
         with reading(file):
-            return Origin(**json.loads(file.read_text(encoding="utf-8")))
+            return Origin(**bundle.parsed(bundle.content(file.parent, file.name)))
     except (ValueError, TypeError) as error:
         raise InputError(
             f"{file}: is damaged, expected where the run beside it belongs."
@@ -103,5 +111,5 @@ def files_of(path: Path) -> dict[str, list[int]]:
         named[f"../{record.name}"] = record
     return {
         name: [status.st_mtime_ns, status.st_size]
-        for name, status in ((name, file.stat()) for name, file in named.items())
+        for name, status in ((name, file.lstat()) for name, file in named.items())
     }

@@ -1,5 +1,6 @@
 """Losses that were measured, kept one by one in a file beside the run until they stand in it, so
-that what is interrupted goes on. Imports the standard library and numpy.
+that what is interrupted is resumed. Each line has a digest of itself and of all before it: from a
+damaged one on, losses are measured again. Imports the standard library, numpy and the store.
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from empirical.errors import StoreError
+from empirical.store import bundle
 from empirical.store.disk import replace, writing
+from empirical.store.rows import chained
 from geostat.experiments.effective_size import Cell
 
 FloatArray = NDArray[np.float64]
+
+_APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
 
 
 @dataclass(slots=True)
@@ -32,24 +39,27 @@ class Evaluations:
     losses: dict[Cell, FloatArray] = field(default_factory=dict)
     sizes: dict[Cell, FloatArray] = field(default_factory=dict)
     _begun: bool = False
+    _chain: str = ""
+    """Digest of the last line."""
 
     def read(self) -> None:
         """Take in what an interrupted command left."""
+        place = self.path
         try:
-            lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
-        except (FileNotFoundError, UnicodeDecodeError):
+            lines = bundle.content(place.parent, place.name, limit=bundle.MOST).splitlines(True)
+        except FileNotFoundError:
             return
-        rows = [row for line in lines if line.endswith("\n") and (row := _parsed(line)) is not None]
-        if not rows or rows[0] != json.loads(json.dumps(self.of)):
+        except StoreError:  # a link, or what no command left
             return
-        self._begun = len(rows) == len(lines)  # else its last line was cut short: written anew
-        for row in rows[1:]:
-            try:
-                self._take(Cell(*row["cell"]), np.array(row["losses"], float), row.get("sizes"))
-            except (KeyError, TypeError, ValueError):  # none of ours: measured again
-                self._begun = False
-        if not self._begun:
-            self._rewrite()
+        if not lines or self._parsed(lines[0]) != json.loads(json.dumps({"of": self.of})):
+            return
+        self._begun = True
+        for line in lines[1:]:
+            row = self._parsed(line)
+            if row is None:
+                self._rewrite()
+                return
+            self._take(Cell(*row["cell"]), np.array(row["losses"], float), row.get("sizes"))
 
     def add(self, cell: Cell, losses: FloatArray, sizes: FloatArray | None = None) -> None:
         """Keep the losses of one intervention, on the disk once this returns."""
@@ -57,8 +67,8 @@ class Evaluations:
         if not self._begun:
             self._rewrite()
         else:
-            with writing(self.path), self.path.open("a", encoding="utf-8") as file:
-                file.write(self._line(cell))
+            with writing(self.path), open(os.open(self.path, _APPEND), "ab") as file:
+                file.write(self._line(self._row(cell)))
                 file.flush()
                 os.fsync(file.fileno())
 
@@ -72,21 +82,31 @@ class Evaluations:
         if sizes is not None:
             self.sizes[cell] = np.asarray(sizes, dtype=np.float64)
 
-    def _line(self, cell: Cell) -> str:
+    def _row(self, cell: Cell) -> dict[str, Any]:
         row: dict[str, Any] = {"cell": list(cell), "losses": self.losses[cell].tolist()}
         if cell in self.sizes:
             row["sizes"] = self.sizes[cell].tolist()
-        return json.dumps(row) + "\n"
+        return row
+
+    def _line(self, row: Mapping[str, Any]) -> bytes:
+        """Return the line of a row behind those before it."""
+        start, end, self._chain = chained(json.dumps(row), self._chain)
+        return f"{start}{end}\n".encode()
+
+    def _parsed(self, line: bytes) -> dict[str, Any] | None:
+        """Return the row of the next line; None where it is not what was written."""
+        with suppress(ValueError):
+            row = bundle.parsed(line)
+            if isinstance(row, dict) and row.pop("chain", None) is not None:
+                before = self._chain
+                if self._line(row) == line:
+                    return row
+                self._chain = before
+        return None
 
     def _rewrite(self) -> None:
+        self._chain = ""
         with writing(self.path):
-            replace(self.path, json.dumps(self.of) + "\n" + "".join(map(self._line, self.losses)))
+            rows = [{"of": self.of}, *map(self._row, self.losses)]
+            replace(self.path, b"".join(map(self._line, rows)))
         self._begun = True
-
-
-def _parsed(line: str) -> dict[str, Any] | None:
-    try:
-        row = json.loads(line)
-    except ValueError:
-        return None
-    return row if isinstance(row, dict) else None

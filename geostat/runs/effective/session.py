@@ -9,12 +9,14 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 
 import xarray as xr
 
 from empirical.sources.given import HeldModel
 from empirical.sources.texts import Corpus
+from empirical.store.bundle import clear_away
 from empirical.store.manifest import beside
 from empirical.store.store import Store
 from empirical.tap.refusals import refuse_headless
@@ -95,8 +97,8 @@ def session(
         wanted.refuse(*source.heads)  # before anything is measured
     store = measure(settings, out, model, documents, fresh=fresh, null=null, console=console)
     if fresh:
-        for file in store.path.parent.glob(f"{beside(store.path, wanted.group).name}-*"):
-            file.unlink()
+        for file in store.path.parent.glob(f"{escape(beside(store.path, wanted.group).name)}-*"):
+            clear_away(file)
     if wanted.prepare is not None:
         wanted.prepare(store, console)
     token_ids = store.read("capture")["token_id"].values
@@ -120,6 +122,7 @@ def _known(store: Store, wanted: Wanted) -> Evaluations:
     """Return what was measured of this run before, in it or beside it."""
     targets = wanted.target.of(int(store.attributes["length"]))
     of = {
+        "run": store.attributes["manifest"].get("run", ""),
         "model": store.attributes["model"],
         "documents": [row.get("sha256") or row["digest"] for row in store.documents],
         "targets": targets,

@@ -18,8 +18,9 @@ from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, Revi
 from support.families import WINDOW, builtin_model, letters, tiny
 from transformers.utils import logging
 
+from empirical import caches
 from empirical.errors import InputError
-from empirical.sources import builtin, caches, folders, models, pretrained
+from empirical.sources import builtin, folders, models, pretrained
 from empirical.sources.digests import config_sha256
 from empirical.sources.models import find
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -21,11 +20,13 @@ from support.damage import KINDS, damaged, files, flipped
 from support.places import ROOT, contents
 from support.stores import NORMS, arrays, chunks_changed, row, small_store
 
+from empirical.caches import place_in_cache
 from empirical.errors import InputError, StoreError
 from empirical.store import integrity, manifest, stored_run
 from empirical.store import store as module
 from empirical.store.manifest import beside
 from empirical.store.store import Store
+from empirical.store.stored_run import StoredRun
 
 
 @pytest.fixture
@@ -285,19 +286,42 @@ def test_a_reader_who_read_while_another_wrote_reads_again(
     assert float(tree["summary"]["C"][0]) == 6.0
 
 
-def test_a_reader_waits_while_another_moves_its_results(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("opens", [StoredRun, Store], ids=["a reader", "a writer"])
+def test_moves_that_did_not_begin_on_this_machine_are_never_carried_out(
+    store: Store, monkeypatch: pytest.MonkeyPatch, opens: type[StoredRun]
 ) -> None:
     attributes = manifest.read_root(store.path)
-    attributes["manifest"]["pending"] = {"moves": [], "drops": [], "then": {}}
+    attributes["manifest"]["pending"] = {"moves": ["norms"], "drops": ["summary"], "then": {}}
     manifest.save(store.path, attributes)
+    ready = beside(store.path, "ready") / "norms"
+    ready.mkdir(parents=True)
+    (ready / "zarr.json").write_text("{}")
     monkeypatch.setattr(stored_run, "PATIENCE", 0.1)
-    held = os.open(store.path.with_name(".run.zarr.lock"), os.O_WRONLY | os.O_CREAT)
-    fcntl.flock(held, fcntl.LOCK_EX)
-    with pytest.raises(InputError, match="another geostat command is writing there"):
-        Store.open(store.path)
-    os.close(held)
-    assert Store.open(store.path).results == ["norms", "summary"]
+    before = contents(store.path.parent)
+    with pytest.raises(InputError, match="a command was stopped while it put results in place"):
+        opens.open(store.path)
+    assert contents(store.path.parent) == before
+
+
+def test_moves_of_a_killed_writer_are_finished_by_the_next_writer_and_shown_to_a_reader(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*args: object) -> None:
+        raise SystemExit
+
+    monkeypatch.setenv("GEOSTAT_CACHE", str(store.path.parent / "cache"))
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "finish", killed)
+        with pytest.raises(SystemExit):
+            store.put({"norms": NORMS * 2}, drops=["summary"])
+    monkeypatch.setattr(stored_run, "PATIENCE", 0.1)
+    before = contents(store.path.parent)
+    with pytest.raises(InputError, match="was stopped while it put results in place"):
+        StoredRun.open(store.path)
+    assert contents(store.path.parent) == before
+    assert Store.open(store.path).results == ["norms"]
+    assert float(StoredRun.open(store.path).read("norms")["C"][0]) == 2.0
+    assert not list(place_in_cache("moves").glob("*"))
 
 
 WRITER = """
@@ -307,6 +331,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from support.stores import NORMS
 from empirical.store.store import Store
+from empirical.store.stored_run import StoredRun
 store = Store.open(Path(sys.argv[1]))
 for turn in range(12):
     with store.alone():
@@ -393,5 +418,5 @@ def test_metadata_that_zarr_cannot_read_is_damage_even_if_its_digest_is_right(
         file.read_bytes()
     ).hexdigest()[: manifest.DIGITS]
     state(store, root)
-    with pytest.raises(StoreError, match=rf"/{group}: damaged \("):
+    with pytest.raises(StoreError, match=rf"/{group}/zarr.json: is no metadata"):
         Store.open(store.path).read(group)

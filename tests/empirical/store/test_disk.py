@@ -7,21 +7,24 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import re
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import pytest
 import xarray as xr
+from support.damage import flipped
 from support.places import contents
 from support.stores import NORMS, PLAN, WORDS, arrays, names, row, small_store
 from zarr.core import sync as sync_module
 
 from empirical.errors import InputError, StoreError
 from empirical.schema import Variable
-from empirical.store import disk, journal, rows, shards
+from empirical.store import bundle, disk, journal, manifest, rows, shards
 from empirical.store import store as module
 from empirical.store.integrity import check
+from empirical.store.journal import file_of
 from empirical.store.layout import GroupPlan
 from empirical.store.store import Store
 
@@ -31,7 +34,7 @@ def store(tmp_path: Path) -> Store:
     return small_store(tmp_path / "run.zarr")
 
 
-@pytest.mark.parametrize("where", ["run.zarr", "journal"])
+@pytest.mark.parametrize("where", ["document", "journal"])
 def test_a_full_disk_is_one_line_and_keeps_the_documents(
     store: Store, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -86,24 +89,60 @@ def test_a_fresh_store_that_fails_leaves_the_old_one_and_nothing_else(
     assert names(store.path.parent) == ["run.zarr"]
 
 
-def test_a_run_that_may_not_be_read_is_not_called_damaged(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def denied(*args: object, **keywords: object) -> None:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "a file")
+REFUSALS = (
+    *(errno.EACCES, errno.EMFILE, errno.ENFILE, errno.ESTALE, errno.ENOMEM, errno.EIO),
+    *(errno.ETIMEDOUT, errno.ENOTCONN, errno.EREMOTEIO, 9999),
+)
 
+
+@pytest.mark.parametrize("code", REFUSALS)
+def test_a_run_that_may_not_be_read_is_not_called_damaged(
+    store: Store, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def refused(*args: object, **keywords: object) -> None:
+        raise OSError(code, os.strerror(code), "a file")
+
+    reason = re.escape(os.strerror(code))
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "read_bytes", denied)
-        with pytest.raises(
-            InputError, match=r"a file: cannot be read \(Permission denied\). Check its permissions"
-        ):
+        patched.setattr(bundle, "opened", refused)
+        with pytest.raises(InputError, match=rf"a file: cannot be read \({reason}\). Check "):
             Store.open(store.path)
         with pytest.raises(InputError, match="cannot be read"):
             check(store.path, store.attributes)
     with monkeypatch.context() as patched:
-        patched.setattr(xr, "open_zarr", denied)
+        patched.setattr(xr, "open_zarr", refused)
         with pytest.raises(InputError, match="cannot be read"):
             store.read("capture")
+
+
+class Unknown(Exception):
+    """One that no list of exceptions has."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Unable to allocate 3 GiB"),
+        RuntimeError("error during blosc decompression: -1"),
+        ValueError("a codec"),
+        Unknown("of a plugin"),
+        RecursionError("too deep"),
+        KeyError("x"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_a_library_raises_while_bytes_are_sound_is_not_called_damage(
+    store: Store, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fails(*args: object, **keywords: object) -> None:
+        raise error
+
+    monkeypatch.setattr(xr, "open_zarr", fails)
+    with pytest.raises(InputError, match=r"cannot be read here \(.*every file is what was written"):
+        store.read("capture")
+    flipped(store.path / "capture/weight/c/0/0/0", at=0.5)
+    with pytest.raises(StoreError, match=r"weight/c/0/0/0: damaged"):
+        store.read("capture")
 
 
 def test_a_result_that_cannot_be_written_leaves_the_old_one_and_no_draft(
@@ -139,7 +178,7 @@ def test_a_process_killed_while_results_are_dropped_leaves_none_that_count(
         raise SystemExit
 
     with monkeypatch.context() as patched:
-        patched.setattr(module.shutil, "rmtree", kill)
+        patched.setattr(manifest, "_remove", kill)
         with pytest.raises(SystemExit):
             store.append(row("three"), arrays(3))
     assert (store.path / "norms").exists()
@@ -216,8 +255,8 @@ def test_a_document_is_on_the_disk_before_it_counts_and_its_folder_behind(
 ) -> None:
     seen = flushed(monkeypatch)
     store.append(row("three"), arrays(3))
-    folder = store.path / "journal"
-    assert seen == [store.path, folder / "2.zip", folder]
+    file = file_of(store.path, 2)
+    assert seen == [file.parent.parent, file, file.parent]
 
 
 def test_shards_and_every_folder_that_names_them_are_on_the_disk_before_the_manifest(

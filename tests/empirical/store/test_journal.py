@@ -24,10 +24,11 @@ from empirical.errors import InputError, StoreError
 from empirical.schema import Variable
 from empirical.store import journal, settling
 from empirical.store.integrity import check, damages
+from empirical.store.journal import file_of
 from empirical.store.layout import Encoder, GroupPlan
 from empirical.store.lock import alone
 from empirical.store.manifest import mark_of, read_root
-from empirical.store.rows import read_rows
+from empirical.store.rows import link, read_rows
 from empirical.store.settling import settle
 from empirical.store.shards import DOCUMENTS, lengths
 from empirical.store.store import Store
@@ -66,7 +67,7 @@ def under_way(tmp_path: Path) -> Store:
 
 def test_a_document_counts_before_it_is_settled_and_costs_one_file(under_way: Store) -> None:
     path = under_way.path
-    assert names(path / "journal") == ["2.zip", "3.zip", "4.zip"]
+    assert [name[0] for name in names(path / journal.FOLDER)] == ["2", "3", "4"]
     before, mark = contents(path), mark_of(path)
     found = Store.open(path)
     assert [entry["name"] for entry in found.documents] == [f"document {at}" for at in range(5)]
@@ -77,11 +78,11 @@ def test_a_document_counts_before_it_is_settled_and_costs_one_file(under_way: St
             np.testing.assert_array_equal(whole[name][index].values, value)
     add(under_way, range(5, 6))
     after = contents(path)
-    assert set(after) - set(before) == {"journal/5.zip"}
+    assert set(after) - set(before) == {f"{journal.FOLDER}/{file_of(path, 5).name}"}
     assert {name: after[name] for name in before} == before
     assert mark_of(path) == mark, "the root does not change"
     under_way.settle()
-    assert not (path / "journal").exists()
+    assert not (path / "capture/document/journal").exists()
     xr.testing.assert_identical(Store.open(path).read("capture").isel(document=range(5)), whole)
 
 
@@ -107,7 +108,7 @@ def test_a_store_has_few_files_and_a_root_that_does_not_grow(tmp_path: Path, man
     assert len(contents(many.path)) == len(contents(small.path)) + shards
     roots = [len((store.path / "zarr.json").read_bytes()) for store in (small, many)]
     assert abs(roots[0] - roots[1]) < 100
-    assert lengths(many.path / "capture/weight/c/1/0/0")[0] > 0
+    assert lengths(many.path, "capture/weight/c/1/0/0")[0] > 0
 
 
 def test_a_finished_run_is_plain_zarr(many: Store) -> None:
@@ -180,11 +181,11 @@ def test_a_damaged_document_is_named_and_measured_again(
     add(under_way, range(5, 7))
     wanted = of(path.with_name("wanted.zarr"), 7)
     wanted.settle()
-    file = path / "journal" / "3.zip"
+    file = file_of(path, 3)
     mend = f"remove {file.parent} and run the same capture again"
     with damaged(file, kind):
         before = contents(path)
-        with pytest.raises(StoreError, match=rf"3\.zip: damaged, for it is .*{mend}"):
+        with pytest.raises(StoreError, match=rf"3-\S+\.zip: damaged, for it is .*{mend}"):
             Store.open(path)
         with alone(path):  # a writer changes nothing in it either
             pass
@@ -198,11 +199,11 @@ def test_a_damaged_document_is_named_and_measured_again(
 
 
 def test_every_byte_of_a_document_counts(under_way: Store) -> None:
-    file = under_way.path / "journal" / "3.zip"
+    file = file_of(under_way.path, 3)
     for at in range(0, file.stat().st_size, 5):
         with (
             damaged(file, lambda one, at=at: flipped(one, at=at / (one.stat().st_size - 1))),
-            pytest.raises(StoreError, match=r"3\.zip: damaged, for it is not what was written"),
+            pytest.raises(StoreError, match=r"3-\S+\.zip: damaged, for it is not what was written"),
         ):
             Store.open(under_way.path)
 
@@ -210,11 +211,14 @@ def test_every_byte_of_a_document_counts(under_way: Store) -> None:
 def test_documents_may_be_written_by_others_in_any_order(tmp_path: Path, many: Store) -> None:
     made = of(tmp_path / "run.zarr", 1, room=MANY)
     encoder = Encoder(made.path, ["capture"])
+    chains = [link(made.attributes["manifest"]["rows"]["chain"], made.documents[0])]
+    for told in Store.open(many.path).documents[1:]:
+        chains.append(link(chains[-1], told))
     for index in reversed(range(1, MANY)):
         chunks = encoder.chunks(f"document {index}", arrays(index))
         entry = journal.entry_of(row(f"document {index}"), chunks)
         for _ in range(1 + index % 2):  # a task may run twice
-            journal.enter(made.path, index, entry)
+            journal.enter(made.path, index, chains[index - 1], entry)
     found = Store.open(made.path)
     assert found.read("capture").sizes["document"] == MANY
     found.settle()
@@ -253,7 +257,7 @@ def test_a_disk_that_is_full_while_it_settles_loses_nothing(
             under_way.settle()
     assert Store.open(under_way.path).read("capture").sizes["document"] == 5
     under_way.put({"norms": NORMS})
-    assert not (under_way.path / "journal").exists()
+    assert not (under_way.path / "capture/document/journal").exists()
 
 
 def test_settling_holds_one_chunk_at_a_time(tmp_path: Path) -> None:
@@ -288,7 +292,8 @@ def test_damage_says_which_documents_it_hits(
     many: Store, file: str, at: float, hit: list[int] | None
 ) -> None:
     attributes = read_root(many.path)
-    rows = read_rows(many.path, attributes["manifest"]["rows"], more=False)
+    manifest = attributes["manifest"]
+    rows = read_rows(many.path, manifest["rows"], more=False, run=manifest["run"])
     with damaged(many.path / file, lambda path: flipped(path, at=at)):
         (found,) = damages(many.path, attributes, rows, 0, results=True)
         with pytest.raises(StoreError, match=f"{file}: damaged"):

@@ -14,6 +14,7 @@ import xarray as xr
 from support.runs import small_run
 from support.stores import PLAN, arrays, row
 
+from empirical.caches import place_in_cache
 from empirical.errors import InputError
 from empirical.store import mapped, stored_run
 from empirical.store.shards import DOCUMENTS
@@ -53,7 +54,7 @@ def test_a_coordinate_of_documents_stays_one(
     }
     held = xr.Dataset({"x": (("document", "query"), np.ones((MANY, 2)))}, coords)
     monkeypatch.setattr(mapped, "HELD", 0)
-    xr.testing.assert_identical(mapped.read(held.copy(), lambda group: group, tmp_path), held)
+    xr.testing.assert_identical(mapped.read(held.copy(), lambda group: group), held)
 
 
 def is_mapped(array: xr.DataArray) -> bool:
@@ -94,9 +95,7 @@ def test_a_full_disk_is_told_in_a_line(many: Store, monkeypatch: pytest.MonkeyPa
         many.read("capture")
 
 
-def test_beside_a_run_of_others_nothing_is_written(
-    many: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_beside_a_run_nothing_is_written(many: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     where: list[Path] = []
     made = tempfile.TemporaryFile
     monkeypatch.setattr(mapped, "HELD", 0)
@@ -104,7 +103,7 @@ def test_beside_a_run_of_others_nothing_is_written(
     many.read("capture")
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     many.read("capture")
-    assert set(where) == {many.path.parent, Path(tempfile.gettempdir())}
+    assert set(where) == {place_in_cache("mapped"), Path(tempfile.gettempdir())}
 
 
 def test_a_file_that_cannot_be_read_is_not_told_as_one_that_cannot_be_written(

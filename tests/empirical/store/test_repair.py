@@ -17,8 +17,10 @@ from support.places import contents
 from support.stores import NORMS, PLAN, arrays, chunks_changed, row
 
 from empirical.errors import StoreError
+from empirical.store.journal import file_of
 from empirical.store.lock import alone
 from empirical.store.repair import Measured, Repair
+from empirical.store.rows import FILE as ROWS
 from empirical.store.shards import DOCUMENTS, lengths
 from empirical.store.store import Store
 
@@ -91,7 +93,7 @@ def test_every_file_that_is_damaged_is_put_back_byte_by_byte(
     whole: Path, kind: Callable[[Path], None]
 ) -> None:
     before = contents(whole)
-    measured = [whole / "documents.jsonl", *files(whole / "capture")]
+    measured = [whole / ROWS, *files(whole / "capture")]
     assert len(measured) > 10
     for file in measured:
         with damaged(file, kind):
@@ -125,8 +127,8 @@ def test_a_sound_run_is_left_alone(many: Path) -> None:
             lambda file: chunks_changed(file, lambda held: [held[1], *held[1:]], held=DOCUMENTS),
             [0],
         ),
-        ("documents.jsonl", lambda file: flipped(file, at=0.3), []),
-        ("documents.jsonl", cut, []),
+        (ROWS, lambda file: flipped(file, at=0.3), []),
+        (ROWS, cut, []),
     ],
 )
 def test_damage_costs_the_documents_that_it_hits(
@@ -145,7 +147,7 @@ def test_damage_costs_the_documents_that_it_hits(
 
 def _end(shard: Path, *, cut_in: int) -> None:
     """End a shard within one of its chunks."""
-    held = lengths(shard)
+    held = lengths(shard.parent, shard.name)
     shard.write_bytes(shard.read_bytes()[: sum(held[:cut_in]) + 3])
 
 
@@ -153,7 +155,11 @@ def test_much_damage_at_once_is_mended_at_once(many: Path, copied: Callable[[Pat
     path = copied(many)
     flipped(path / "capture/weight/c/0/0/0", at=0)
     flipped(path / "capture/token_id/c/1/0", at=0)
-    for name in ("capture/weight/zarr.json", "capture/layer/c/0", "documents.jsonl"):
+    for name in (
+        "capture/weight/zarr.json",
+        "capture/layer/c/0",
+        ROWS,
+    ):
         (path / name).unlink()
     twin, told = repair(path, MANY)
     assert twin.asked == [[0], [0, DOCUMENTS]], "of one for the layout, then those that are hit"
@@ -168,7 +174,7 @@ def test_a_damaged_file_of_the_journal_costs_one_document(
     made = Store.create(tmp_path / "run.zarr", provenance={}, plan=PLAN, documents=3)
     for document in range(3):
         made.append(row(f"document {document}"), arrays(document))
-    kind(made.path / "journal" / "1.zip")
+    kind(file_of(made.path, 1))
     twin, told = repair(made.path, 3)
     assert twin.asked == [[1]]
     assert told == ["document 'document 1': measured again"]
@@ -197,13 +203,13 @@ def test_what_does_not_belong_to_the_run_is_set_aside(
     assert (aside / "capture" / "count" / "c").read_text() == "a file in a folder's place"
 
 
-@pytest.mark.parametrize("lost", ["capture/weight/c/0/0/0", "documents.jsonl"])
+@pytest.mark.parametrize("lost", ["capture/weight/c/0/0/0", ROWS])
 def test_documents_that_come_out_otherwise_change_nothing(
     whole: Path, copied: Callable[[Path], Path], lost: str
 ) -> None:
     path = copied(whole)
     (path / lost).unlink()
-    flipped(path / "capture/weight/c/0/0/0", at=0) if lost == "documents.jsonl" else None
+    flipped(path / "capture/weight/c/0/0/0", at=0) if lost == ROWS else None
     before = contents(path)
     with pytest.raises(StoreError, match="measured again, it is not what was written"):
         repair(path, 3, shift=7)
@@ -242,7 +248,7 @@ def test_a_repair_that_is_killed_anywhere_loses_nothing(
     harmed = tmp_path / "harmed.zarr"
     shutil.copytree(many, harmed)
     flipped(harmed / "capture/weight/c/0/0/0", at=0)
-    for name in ("capture/layer/c/0", "capture/count/c/1/0", "documents.jsonl"):
+    for name in ("capture/layer/c/0", "capture/count/c/1/0", ROWS):
         (harmed / name).unlink()
     sound = [
         file.relative_to(many)

@@ -9,7 +9,7 @@ import pytest
 from support.damage import flipped
 
 from empirical.errors import StoreError
-from empirical.store.rows import FILE, NO_ROWS, append_rows, read_rows
+from empirical.store.rows import FILE, append_rows, no_rows, read_rows
 
 ROWS = [
     {"name": f"n{index}, “{index}”\n", "sha256": "ab" * 32, "digest": f"{index:064d}"}
@@ -20,7 +20,7 @@ ROWS = [
 @pytest.fixture
 def head(tmp_path: Path) -> dict[str, Any]:
     """Twelve rows, written in three goes."""
-    head = append_rows(tmp_path, NO_ROWS, ROWS[:5])
+    head = append_rows(tmp_path, no_rows(""), ROWS[:5])
     head = append_rows(tmp_path, head, ROWS[5:6])
     return append_rows(tmp_path, head, ROWS[6:])
 
@@ -30,7 +30,7 @@ def test_what_is_appended_is_read_back(tmp_path: Path, head: dict[str, Any]) -> 
     assert head["bytes"] == (tmp_path / FILE).stat().st_size
     text = (tmp_path / FILE).read_bytes()
     (tmp_path / FILE).unlink()
-    assert append_rows(tmp_path, NO_ROWS, ROWS) == head
+    assert append_rows(tmp_path, no_rows(""), ROWS) == head
     assert (tmp_path / FILE).read_bytes() == text
 
 
@@ -62,11 +62,11 @@ def test_lines_that_are_cut_moved_or_added_are_found(tmp_path: Path, head: dict[
     file.unlink()
     with pytest.raises(StoreError, match="it has 0 of 12 lines"):
         read_rows(tmp_path, head, more=False)
-    assert read_rows(tmp_path, NO_ROWS, more=False) == []
+    assert read_rows(tmp_path, no_rows(""), more=False) == []
 
 
 def test_what_a_killed_process_left_behind_the_rows_is_written_over(tmp_path: Path) -> None:
-    head = append_rows(tmp_path, NO_ROWS, ROWS[:5])
+    head = append_rows(tmp_path, no_rows(""), ROWS[:5])
     append_rows(tmp_path, head, ROWS[:7])
     head = append_rows(tmp_path, head, ROWS[5:6])
     assert read_rows(tmp_path, head, more=False) == ROWS[:6]

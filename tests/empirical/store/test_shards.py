@@ -44,9 +44,9 @@ def test_a_shard_is_what_zarr_writes(tmp_path: Path, documents: int, kind: str |
     )
     array[...] = values
     shard = tmp_path / shard_key("a/b", values.ndim, 0)
-    chunks = list(chunks_in(shard, documents))
+    chunks = list(chunks_in(shard.parent, shard.name, documents))
     assert all(map(ends_in_checksum, chunks))
-    assert [len(chunk) for chunk in chunks] == lengths(shard)
+    assert [len(chunk) for chunk in chunks] == lengths(shard.parent, shard.name)
     assert b"".join(parts(chunks)) == shard.read_bytes()
 
 
@@ -69,9 +69,9 @@ def test_a_damaged_table_is_found(tmp_path: Path, documents: int, kind: object) 
         else:
             kind(shard)
         with pytest.raises(StoreError, match="damaged, for the table at its end"):
-            lengths(shard)
+            lengths(shard.parent, shard.name)
         shard.write_bytes(whole)
-    assert len(lengths(shard)) == documents
+    assert len(lengths(shard.parent, shard.name)) == documents
 
 
 def test_a_sound_table_over_other_bytes_is_found(tmp_path: Path) -> None:
@@ -79,10 +79,10 @@ def test_a_sound_table_over_other_bytes_is_found(tmp_path: Path) -> None:
     whole = shard.read_bytes()
     shard.write_bytes(whole[:5] + whole[6:])
     with pytest.raises(StoreError, match="its table tells of another number"):
-        lengths(shard)
+        lengths(shard.parent, shard.name)
     shard.write_bytes(whole)
     with pytest.raises(StoreError, match="holds 3 documents, expected 4"):
-        list(chunks_in(shard, 4))
+        list(chunks_in(shard.parent, shard.name, 4))
 
 
 def test_documents_lie_in_shards_in_their_order() -> None:

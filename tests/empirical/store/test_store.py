@@ -68,7 +68,7 @@ def test_equal_runs_give_equal_bytes_however_they_were_interrupted(
     stray = other.path / "capture" / "weight" / "c" / "0" / "0" / "0.partial"
     stray.parent.mkdir(parents=True)
     stray.write_bytes(b"what a run killed while writing leaves behind")
-    (other.path / "journal" / ".1.zip.draft").write_bytes(b"the same")
+    (other.path / "capture/document/journal" / ".1.zip.draft").write_bytes(b"the same")
     with again.alone():
         again.append(row("two, longer"), arrays(2))
         again.settle()
@@ -129,8 +129,10 @@ def test_files_below_a_folder_are_its_own_and_whole(tmp_path: Path) -> None:
     (group / "beside").symlink_to(tmp_path / "other")
     (group / "linked").symlink_to(tmp_path / "other/c/0")
     (group / "lost").symlink_to(tmp_path / "nowhere")
-    names = ("c/0", "c/1", "linked", "zarr.json")
-    assert files_below(group) == [group / name for name in names]
+    names = ("beside", "c/0", "c/1", "linked", "lost", "zarr.json")  # links are strangers to it
+    drafts: list[Path] = []
+    assert files_below(group, drafts) == [group / name for name in names]
+    assert drafts == [group / "c/2.partial"]
     assert files_below(tmp_path / "absent") == []
 
 

@@ -100,7 +100,7 @@ def wanted(words: list[object], tmp_path_factory: pytest.TempPathFactory) -> dic
 
 def under_way(out: Path, documents: int = 2) -> bool:
     """Whether so many documents are complete."""
-    return len(list((out / "run.zarr" / "journal").glob("*.zip"))) >= documents
+    return len(list((out / "run.zarr" / "capture/document/journal").glob("*.zip"))) >= documents
 
 
 @pytest.mark.slow
@@ -142,7 +142,7 @@ def test_a_command_that_is_killed_leaves_no_workers_and_goes_on_with_the_next(
     os.kill(run.pid, signal.SIGKILL)
     run.communicate()
     until(lambda: not any(map(psutil.pid_exists, started)))
-    assert len(list((tmp_path / "run.zarr" / "journal").glob("*.zip"))) < 12
+    assert len(list((tmp_path / "run.zarr" / "capture/document/journal").glob("*.zip"))) < 12
     code, said = ended(command(*words, "--out", tmp_path, "--cluster", "local:1"))
     assert code == 0, said
     assert contents(tmp_path / "run.zarr") == wanted

@@ -13,12 +13,13 @@ from support.spine import LENGTH, Finished, geostat
 
 import geostat as gs
 from empirical.errors import StoreError
+from empirical.store.rows import FILE as ROWS
 from geostat.cli import doctor
 
 PLACES = (
     ("zarr.json", flipped),
     ("null/precision/c/0/0/0/0/0", emptied),
-    ("documents.jsonl", cut),
+    (ROWS, cut),
     ("norms/lam/c/0/0", Path.unlink),
     ("zarr.json", Path.unlink),
     ("capture/zarr.json", cut),

@@ -41,7 +41,7 @@ def test_a_run_is_verified_chunk_by_chunk(tmp_path: Path):
         for file in (store.path / "capture" / "recall" / "c" / "0").rglob("*")
         if file.is_file()
     )
-    flipped(shard, at=(lengths(shard)[0] + 5) / shard.stat().st_size)
+    flipped(shard, at=(lengths(shard.parent, shard.name)[0] + 5) / shard.stat().st_size)
     with pytest.raises(StoreError, match="'document 1' is not what was written"):
         doctor.examine(store.path)
     with pytest.raises(InputError, match="no such run"):

@@ -97,7 +97,8 @@ def quick(
         return Store.open(here / "done" / "run.zarr")
 
     def rows(path: Path, attributes: dict[str, Any], **how: object) -> list[dict[str, Any]]:
-        return read_rows(path, attributes["manifest"]["rows"], more=True)
+        manifest = attributes["manifest"]
+        return read_rows(path, manifest["rows"], more=True, run=manifest["run"])
 
     monkeypatch.setattr(builtin, "conversion_notice", lambda: None)
     monkeypatch.setattr(folders, "converted", lambda *given: here / "model")

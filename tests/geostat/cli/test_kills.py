@@ -19,6 +19,7 @@ from support.damage import emptied, flipped
 from support.places import ROOT
 from support.spine import LENGTH, Finished
 
+from empirical.store.rows import FILE as ROWS
 from empirical.store.store import Store
 
 pytestmark = pytest.mark.slow
@@ -79,7 +80,7 @@ def harm(run: Path, command: str) -> None:
     flipped(
         next(file for file in (store / "capture/recall/c/0").rglob("*") if file.is_file()), at=0
     )
-    for name in ("documents.jsonl", "capture/lag/zarr.json", "norms/lam/c/0/0"):
+    for name in (ROWS, "capture/lag/zarr.json", "norms/lam/c/0/0"):
         emptied(store / name)
 
 

@@ -127,7 +127,9 @@ def test_a_run_that_a_kill_met_is_completed_and_is_that_of_a_disk(
     capture = on("here", *asked(model_folder, text_folder, RUN))
     copies = tmp_path / "here" / "runs"
     until = time.monotonic() + PATIENCE
-    while not list(copies.glob("*/run.zarr/journal/*.zip")):  # a document counts, and is being sent
+    while not list(
+        copies.glob("*/run.zarr/capture/document/journal/*.zip")
+    ):  # a document counts, and is being sent
         assert time.monotonic() < until
         assert capture.poll() is None
         time.sleep(0.005)

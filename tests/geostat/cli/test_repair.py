@@ -19,7 +19,9 @@ from support.spine import LENGTH, Finished, Said, geostat, refused
 
 import geostat as gs
 from empirical.store import lock, store
+from empirical.store.journal import file_of
 from empirical.store.lock import alone
+from empirical.store.rows import FILE as ROWS
 from empirical.store.shards import lengths
 from empirical.store.store import Store
 
@@ -74,7 +76,7 @@ def shard(out: Path, name: str = "recall") -> Path:
 
 def second(file: Path) -> None:
     """Damage the second document of a shard."""
-    flipped(file, at=(lengths(file)[0] + 5) / file.stat().st_size)
+    flipped(file, at=(lengths(file.parent, file.name)[0] + 5) / file.stat().st_size)
 
 
 def test_a_damaged_document_is_measured_again_and_no_other(run: Path, text_folder: Path) -> None:
@@ -145,7 +147,7 @@ def test_files_of_a_finished_run_are_put_back(run: Path, kind: Callable[[Path], 
     every = [file for file in files(run / "run.zarr") if file.parent != run / "run.zarr"]
     chance = np.random.default_rng(KINDS.index(kind))
     for at in (0, *sorted(chance.choice(len(every), 12, replace=False))):
-        file = every[at] if at else run / "run.zarr" / "documents.jsonl"
+        file = every[at] if at else run / "run.zarr" / ROWS
         kind(file)
         assert repaired(run).code == 0, file
         assert contents(run) == before, file
@@ -156,7 +158,12 @@ def test_what_stands_in_several_places_is_put_back_at_once(run: Path) -> None:
     before = contents(run)
     second(shard(run))
     emptied(shard(run, "precision"))
-    for name in ("documents.jsonl", "capture/lag/c/0", "norms/lam/c/0/0", "summary/zarr.json"):
+    for name in (
+        ROWS,
+        "capture/lag/c/0",
+        "norms/lam/c/0/0",
+        "summary/zarr.json",
+    ):
         (run / "run.zarr" / name).unlink()
     said = repaired(run)
     assert said.code == 0, said.stderr
@@ -234,12 +241,12 @@ def test_a_damaged_file_of_the_journal_is_named_and_measured_again(
         for module in (store, lock):
             patched.setattr(module, "settle", lambda path: None)
         assert recorded(patched, "capture", model_folder, *options, left).code == 0
-    journal = left / "run.zarr" / "journal"
-    assert sorted(file.name for file in journal.iterdir()) == ["0.zip", "1.zip", "2.zip"]
+    journal = left / "run.zarr" / "capture/document/journal"
+    assert sorted(file.name[0] for file in journal.iterdir()) == ["0", "1", "2"]
     for kind in KINDS:
         out = tmp_path / kind.__name__
         shutil.copytree(left, out)
-        file = out / "run.zarr" / "journal" / "1.zip"
+        file = file_of(out / "run.zarr", 1)
         kind(file)
         line = refused(geostat("doctor", out), code=4)
         assert line.startswith(f"{file}: damaged, for it is ")
@@ -264,7 +271,7 @@ def test_tensors_are_repaired_from_their_files_but_not_from_memory(
     assert recorded(monkeypatch, *words).code == 0
     before = contents(out)
     second(shard(out))
-    (out / "run.zarr" / "documents.jsonl").unlink()
+    (out / "run.zarr" / ROWS).unlink()
     (out / "run.zarr" / "capture" / "lag" / "zarr.json").unlink()
     assert repaired(out).code == 0
     assert contents(out) == before

@@ -67,7 +67,7 @@ def kept(store: Path) -> int:
     except FileNotFoundError:
         return 0
     settled = root["attributes"]["manifest"]["rows"]["count"]
-    return settled + len(list((store / "journal").glob("*.zip")))
+    return settled + len(list((store / "capture/document/journal").glob("*.zip")))
 
 
 @pytest.mark.parametrize(

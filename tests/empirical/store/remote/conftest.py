@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,9 +21,11 @@ def there(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def on(tmp_path: Path, there: Path) -> Opens:
-    """The working copy on a machine of that name."""
-    return lambda machine: working_copy(f"file://{there}", tmp_path / machine)
+def on(tmp_path: Path, there: Path) -> Iterator[Opens]:
+    """The working copy on a machine of that name, in the cache, where alone one may lie."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("GEOSTAT_CACHE", str(tmp_path))
+        yield lambda machine: working_copy(f"file://{there}", tmp_path / "runs" / machine)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from support.stores import arrays, row
 
 from empirical.errors import InputError
 from empirical.store import working_copy as copies
+from empirical.store.journal import file_of
 from empirical.store.lock import alone
 from empirical.store.manifest import files_below
 from empirical.store.remote import origin
@@ -66,7 +67,7 @@ def test_each_document_stands_there_as_soon_as_it_counts_and_is_seen_by_who_read
     store = Store.open(sent)
     with store.alone():
         store.append(row("three"), arrays(3))
-        assert (there / "journal" / "2.zip").is_file()
+        assert (file_of(there, 2)).is_file()
         assert len(Store.open(on("elsewhere")).documents) == 3
     assert same(sent, there)
 
@@ -214,16 +215,16 @@ def test_a_send_of_which_only_the_last_note_is_missing_is_known_as_ours(
 
 
 def test_files_that_stand_there_already_are_not_mixed_with_a_run(there: Path, on: Opens) -> None:
-    (there / "journal").mkdir(parents=True)
-    (there / "journal" / "1.zip").write_bytes(b"of another run")
+    (there / "capture/document/journal").mkdir(parents=True)
+    (file_of(there, 1)).write_bytes(b"of another run")
     with pytest.raises(InputError, match="holds files already, but no run"), alone(on("here")):
         pytest.fail("it is written to")
     assert not (there / WRITER).exists()
 
 
 def test_a_send_of_all_takes_away_what_is_none_of_it(sent: Path, there: Path) -> None:
-    (there / "journal").mkdir(exist_ok=True)
-    (there / "journal" / "7.zip").write_bytes(b"of another run")
+    (there / "capture/document/journal").mkdir(exist_ok=True)
+    (file_of(there, 7)).write_bytes(b"of another run")
     send_all_next(sent)
     with alone(sent):
         pass

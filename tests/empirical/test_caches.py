@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from empirical import caches
+from empirical.caches import cache_folder, lend_caches, own_folder, place_in_cache, writable
 from empirical.errors import InputError
-from empirical.sources import caches
-from empirical.sources.caches import cache_folder, lend_caches, own_folder, place_in_cache, writable
 
 LENT = ("NUMBA_CACHE_DIR", "MPLCONFIGDIR", "HF_HOME")
 

@@ -1,0 +1,120 @@
+"""A run from somebody else: whatever was put into it or beside it, opening it reads nothing else,
+writes nothing, carries nothing out, does not wait, and ends in a run or in one line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.foreign import CRAFTED, bound, sent_elsewhere, untouched
+from support.stores import NORMS, arrays, row, small_store
+
+from empirical.errors import InputError, StoreError
+from empirical.store.journal import enter, entry_of
+from empirical.store.layout import Encoder
+from empirical.store.lock import alone
+from empirical.store.manifest import beside
+from empirical.store.store import Store
+from empirical.store.stored_run import StoredRun
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Two documents of three in shards, one in the journal, and a result."""
+    store = small_store(tmp_path / "from" / "run.zarr")
+    store.put({"norms": NORMS})
+    with store.alone():
+        manifest_ = store.attributes["manifest"]
+        chunks = Encoder(store.path, ["capture"]).chunks("three", arrays(3))
+        enter(store.path, 2, manifest_["rows"]["chain"], entry_of(row("three"), chunks))
+    return store.path
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of the reader's, with what could be lost or told; the cache is empty."""
+    monkeypatch.setenv("GEOSTAT_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "mine"
+    (folder / "array" / "c").mkdir(parents=True)
+    (folder / "secret.txt").write_text("a key")
+    (folder / "array" / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    return folder
+
+
+@pytest.mark.parametrize("kind", CRAFTED)
+def test_a_crafted_run_is_refused_in_a_line_and_nothing_is_touched(
+    kind: str, run: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    CRAFTED[kind](run, mine)
+    with (
+        untouched(tmp_path, monkeypatch),
+        pytest.raises((StoreError, InputError)) as refusal,
+    ):
+        StoredRun.open(run).tree()
+    assert "\n" not in str(refusal.value)
+    assert len(str(refusal.value)) < 2000
+
+
+@pytest.mark.usefixtures("mine")
+def test_the_run_as_it_was_made_opens(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with untouched(tmp_path, monkeypatch):
+        tree = StoredRun.open(run).tree()
+    assert tree["capture"].sizes["document"] == 3
+
+
+HIDDEN = ("lock", "draft", "ready", "removed", "old", "handed", "fetched", "repair", "origin")
+
+
+@pytest.mark.parametrize("make", ["file", "link", "pipe", "folder", "socket"])
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_stands_under_a_hidden_name_is_nothing_to_a_reader_and_no_hang_to_a_writer(
+    name: str, make: str, run: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = beside(run, name)
+    makes: dict[str, Callable[[], object]] = {
+        "file": lambda: place.write_text("x"),
+        "link": lambda: place.symlink_to(mine),
+        "pipe": lambda: os.mkfifo(place),
+        "folder": lambda: (place / "x").mkdir(parents=True),
+        "socket": lambda: bound(place),
+    }
+    makes[make]()
+    with untouched(tmp_path, monkeypatch):
+        assert StoredRun.open(run).tree()["capture"].sizes["document"] == 3
+    with untouched(mine, monkeypatch):
+        refused = ""
+        try:
+            Store.open(run).put({"norms": NORMS * 2})
+        except InputError as error:
+            refused = str(error)
+    assert "\n" not in refused
+    if not refused:
+        assert float(StoredRun.open(run).read("norms")["C"][0]) == 2.0
+
+
+def test_what_names_a_run_a_working_copy_sends_and_removes_nothing(
+    run: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent_elsewhere(run, mine)
+    with untouched(tmp_path, monkeypatch):
+        StoredRun.open(run).tree()
+    with untouched(mine, monkeypatch):
+        Store.open(run).put({"norms": NORMS * 2})
+
+
+@pytest.mark.parametrize(
+    "kind", ["moves of others", "moves through a link", "a linked folder norms"]
+)
+def test_a_writer_leaves_a_crafted_run_as_it_is(
+    kind: str, run: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    CRAFTED[kind](run, mine)
+    with untouched(mine, monkeypatch), pytest.raises((StoreError, InputError)):
+        Store.open(run).put({"norms": NORMS * 2})
+    with untouched(mine, monkeypatch), pytest.raises((StoreError, InputError)), alone(run):
+        Store.open(run).append(row("four"), arrays(4))

@@ -1,0 +1,70 @@
+"""Somebody else's run: every command that reads leaves it, and what is around it, as it was."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from support.foreign import CRAFTED, in_place, sent_elsewhere, untouched
+from support.spine import Finished, geostat
+
+import geostat as gs
+from empirical.errors import InputError, StoreError
+from empirical.store.manifest import beside
+
+
+@pytest.fixture
+def run(finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A finished run that came as a folder, and a folder of the reader's beside it."""
+    monkeypatch.setenv("GEOSTAT_CACHE", str(tmp_path / "cache"))
+    shutil.copytree(finished.out, tmp_path / "theirs" / "report")
+    (tmp_path / "theirs" / "mine").mkdir()
+    (tmp_path / "theirs" / "mine" / "secret.txt").write_text("a key")
+    return tmp_path / "theirs" / "report" / "run.zarr"
+
+
+def reading(run: Path, out: Path) -> list[list[object]]:
+    """The commands that read a run."""
+    return [
+        ["doctor", run],
+        ["tables", run, "--out", out / "tables"],
+        ["figures", run, "--only", "claims", "--out", out / "figures"],
+        ["report", run, "--out", out / "report"],
+        ["compare", run, run.parent, "--quick", "--out", out / "comparison"],
+        ["whatif", "--from", run, "--head", "L0H0", "--out", out / "whatif"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "kind", ["moves of others", "a link at the root", "a pipe at the root", "a pipe"]
+)
+def test_every_command_refuses_a_crafted_run_and_touches_nothing(
+    kind: str, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = run.parents[1] / "mine"
+    craft = in_place("zarr.json", os.mkfifo) if kind == "a pipe" else CRAFTED[kind]
+    craft(run, mine)
+    with untouched(run.parents[1], monkeypatch):
+        for command in reading(run, tmp_path / "out"):
+            said = geostat(*command)
+            assert said.code in (2, 4), (command, said)
+            assert said.stderr.count("\n") == 1, said.stderr
+        with pytest.raises((InputError, StoreError, gs.InputError)):
+            gs.open(run)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_every_command_reads_a_sound_run_and_touches_nothing(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent_elsewhere(run, run.parents[1] / "mine")
+    os.mkfifo(beside(run, "lock"))
+    with untouched(run.parents[1], monkeypatch, seconds=300):
+        for command in reading(run, tmp_path / "out"):
+            if command[0] != "compare":
+                said = geostat(*command)
+                assert said.code == 0, (command, said)
+        gs.open(run)

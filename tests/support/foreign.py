@@ -1,0 +1,326 @@
+"""Runs from somebody else: what may have been put into one or beside it, and a watch over all that
+stands around it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import socket
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.damage import restated
+from support.stores import PLAN, arrays, row
+
+from empirical.store import stored_run
+from empirical.store.journal import FOLDER, entry_of, file_of
+from empirical.store.layout import Encoder
+from empirical.store.manifest import beside
+from empirical.store.rows import FILE, chained
+from empirical.store.store import Store
+
+Craft = Callable[[Path, Path], object]
+"""Makes something of a run; the second folder is the reader's own."""
+CHUNK = "capture/weight/c/0/0/0"
+SPARSE = 1 << 40
+
+
+def state(folder: Path) -> dict[str, tuple[object, ...]]:
+    """Everything below a folder: kind, when it was changed, where it leads, and its bytes."""
+    out: dict[str, tuple[object, ...]] = {}
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files, "."):
+            place = Path(parent, name)
+            told = place.lstat()
+            small = place.is_file() and not place.is_symlink() and told.st_size < 1 << 24
+            out[str(place)] = (
+                *(told.st_mode, told.st_mtime_ns, told.st_size),
+                os.readlink(place) if place.is_symlink() else "",
+                hashlib.sha256(place.read_bytes()).hexdigest() if small else "",
+            )
+    return out
+
+
+@contextmanager
+def untouched(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, seconds: float = 20
+) -> Iterator[None]:
+    """Within, nothing below a folder may change, no socket may be opened, nothing may wait."""
+
+    def no_socket(*args: object, **keywords: object) -> None:
+        pytest.fail("a socket was opened")
+
+    def late(*args: object) -> None:
+        raise TimeoutError("it waits")
+
+    monkeypatch.setattr(stored_run, "PATIENCE", 0.05)
+    before = state(folder)
+    with monkeypatch.context() as patched:
+        patched.setattr(socket.socket, "connect", no_socket)
+        old = signal.signal(signal.SIGALRM, late)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, old)
+    assert state(folder) == before
+
+
+def linked(name: str) -> Craft:
+    """A link to an equal file or folder outside of the run stands in a place of its own."""
+
+    def craft(run: Path, mine: Path) -> None:
+        (run / name).rename(mine / "moved")
+        (run / name).symlink_to(mine / "moved")
+
+    return craft
+
+
+def in_place(name: str, make: Callable[[Path], object]) -> Craft:
+    """Something else stands in the place of a file."""
+
+    def craft(run: Path, mine: Path) -> None:
+        place = file_of(run, 2) if name == FOLDER else run / name
+        if place.is_dir():
+            place.rename(mine / "moved")
+        else:
+            place.unlink(missing_ok=True)
+        make(place)
+
+    return craft
+
+
+def sparse(place: Path) -> None:
+    with place.open("wb") as file:
+        file.truncate(SPARSE)
+
+
+def bound(place: Path) -> None:
+    """A socket, by a short name: its path may have 107 bytes."""
+    here = Path.cwd()
+    os.chdir(place.parent)
+    try:
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(place.name)
+    finally:
+        os.chdir(here)
+
+
+def folder(place: Path) -> None:
+    place.mkdir()
+
+
+def edited(name: str, **parts: Any) -> Craft:
+    """Metadata of an array or a group with other parts, and right digests."""
+
+    def craft(run: Path, mine: Path) -> None:
+        node = json.loads((run / name).read_text())
+        (run / name).write_text(json.dumps(node | parts))
+        restated(run)
+
+    return craft
+
+
+def root(**parts: Any) -> Craft:
+    """A manifest with other parts, which states its digest."""
+    return lambda run, mine: restated(run, **parts)
+
+
+def pending(**parts: Any) -> Craft:
+    """Moves under way, that did not begin here, of files that lie ready."""
+
+    def craft(run: Path, mine: Path) -> None:
+        ready = beside(run, "ready")
+        (ready / "norms").mkdir(parents=True)
+        (ready / "norms" / "zarr.json").write_text("{}")
+        told = {"moves": ["norms"], "drops": [], "then": {}, "token": "a" * 32}
+        restated(run, pending=told | parts)
+
+    return craft
+
+
+def through_a_link(run: Path, mine: Path) -> None:
+    """Moves that lead out of the run, by a link in it and by one beside it."""
+    (run / "norms" / "out").symlink_to(mine)
+    beside(run, "ready").symlink_to(mine)
+    restated(
+        run, pending={"moves": ["norms/out"], "drops": ["norms/out"], "then": {}, "token": "b"}
+    )
+
+
+def sent_elsewhere(run: Path, mine: Path) -> None:
+    """A file that says the run is the working copy of one at a URL."""
+    told = {"url": f"file://{mine}/far/run.zarr", "token": "t", "stamp": None, "sending": None}
+    files = {"../mine/secret.txt": [0, 0], "../../mine/secret.txt": [0, 0]}
+    beside(run, "origin").write_text(json.dumps(told | {"files": files, "whole": True}))
+
+
+def version_2(run: Path, mine: Path) -> None:
+    """A group of format 2, whose filter would unpickle."""
+    for file in (run / "norms").rglob("zarr.json"):
+        file.unlink()
+    (run / "norms" / ".zgroup").write_text('{"zarr_format": 2}')
+    filters = [{"id": "vlen-utf8"}, {"id": "pickle"}]
+    array = {"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "|O", "order": "C"}
+    array |= {"compressor": None, "fill_value": None, "filters": filters}
+    (run / "norms" / "C" / ".zarray").write_text(json.dumps(array))
+    (run / "norms" / "C" / ".zattrs").write_text('{"_ARRAY_DIMENSIONS": ["layer"]}')
+    restated(run)
+
+
+PICKLE = [{"name": "vlen-utf8"}, {"name": "numcodecs.pickle", "configuration": {"protocol": 4}}]
+WEIGHT, C = "capture/weight/zarr.json", "norms/C/zarr.json"
+
+
+def rows_of(text: str) -> Craft:
+    """Rows that are chained and counted, and of another shape."""
+
+    def craft(run: Path, mine: Path) -> None:
+        told = json.loads((run / "zarr.json").read_text())["attributes"]["manifest"]
+        start, end, chain = chained(text, told["run"])
+        line = f"{start}{end}\n".encode()
+        (run / FILE).write_bytes(line)
+        restated(run, rows={"count": 1, "bytes": len(line), "chain": chain})
+
+    return craft
+
+
+def entry(data: bytes | None = None, **rows: Any) -> Craft:
+    """A file in the journal that states its own digest."""
+
+    def craft(run: Path, mine: Path) -> None:
+        file = file_of(run, 2)
+        if data is None:
+            with zipfile.ZipFile(file, "w") as archive:
+                for name, text in rows.items():
+                    archive.writestr(zipfile.ZipInfo(name.replace("_", ".")), text)
+                archive.comment = bytes(64)
+            body = file.read_bytes()[:-64]
+        else:
+            body = data
+        file.write_bytes(body + hashlib.sha256(body).hexdigest().encode())
+
+    return craft
+
+
+def packed(run: Path, mine: Path) -> None:
+    """A row that unpacks to far more than it takes."""
+    file = file_of(run, 2)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("row.json", b" " * (1 << 27))
+        archive.comment = bytes(64)
+    body = file.read_bytes()[:-64]
+    file.write_bytes(body + hashlib.sha256(body).hexdigest().encode())
+
+
+def of_another_run(run: Path, mine: Path) -> None:
+    """The journal's document is that of a run of another provenance."""
+    other = Store.create(mine / "run.zarr", provenance={"seed": 9}, plan=PLAN, documents=3)
+    for at, name in enumerate(("one", "two, longer", "three"), start=1):
+        other.append(row(name), arrays(at))
+    file_of(run, 2).unlink()
+    held = file_of(other.path, 2)
+    held.rename(run / FOLDER / held.name)
+
+
+def twice(run: Path, mine: Path) -> None:
+    """The document stands there again, as the next one."""
+    file = file_of(run, 2)
+    (file.parent / file.name.replace("2-", "3-")).write_bytes(file.read_bytes())
+
+
+def an_old_one(run: Path, mine: Path) -> None:
+    """The document that another one replaced is back, in its place."""
+    chunks = Encoder(run, ["capture"]).chunks("older", arrays(7))
+    other = entry_of(row("older"), chunks)
+    assert isinstance(other.data, bytes)
+    file_of(run, 2).write_bytes(other.data)
+
+
+CRAFTED: dict[str, Craft] = {
+    **{f"a link for {name}": linked(name) for name in ("zarr.json", FILE, CHUNK, FOLDER)},
+    **{f"a linked folder {name}": linked(name) for name in ("norms", "capture", "norms/C")},
+    "a linked layout": linked(WEIGHT),
+    "a link to a folder in a group": lambda run, mine: (run / "norms/evil").symlink_to(
+        mine / "array"
+    ),
+    "a link to a file in a group": lambda run, mine: (run / "norms/evil").symlink_to(
+        mine / "secret.txt"
+    ),
+    "a link to nowhere": lambda run, mine: (run / "capture/evil").symlink_to(mine / "nothing"),
+    "a link at the root": lambda run, mine: (run / "evil").symlink_to(mine),
+    "a link in the journal": lambda run, mine: (run / FOLDER / "7-evil.zip").symlink_to(
+        mine / "secret.txt"
+    ),
+    **{
+        f"{make.__name__} for {name}": in_place(name, make)
+        for make in (os.mkfifo, sparse, bound, folder)
+        for name in ("zarr.json", FILE, CHUNK, FOLDER, "norms/C/c/0", WEIGHT)
+    },
+    "a pipe at the root": in_place("evil", os.mkfifo),
+    "a pipe in a group": in_place("norms/evil", os.mkfifo),
+    "a pipe for a group": in_place("norms", os.mkfifo),
+    "moves of others": pending(),
+    "drops of others": pending(drops=["capture"]),
+    "moves of nobody": pending(token=None),
+    "moves through a link": through_a_link,
+    **{
+        f"a name {name!r}": pending(moves=[name])
+        for name in ("..", "../mine", "/etc/passwd", "a/../../mine", "a//b", ".hidden", "a\\b")
+    },
+    "a name of a number": pending(moves=[3]),
+    "a name of two lines": pending(drops=["a\nb"]),
+    "a layout elsewhere": root(layout={"../mine/secret.txt": "0" * 16}),
+    "a layout of no group": root(layout={"other/zarr.json": "0" * 16}),
+    "a result elsewhere": root(results={"norms": {"capture/zarr.json": "0" * 16}}),
+    "captured is a text": root(captured="capture"),
+    "rows without end": root(rows={"count": 10**30, "bytes": 10**30, "chain": "x"}),
+    "rows below none": root(rows={"count": -1, "bytes": 0, "chain": ""}),
+    "version 2": version_2,
+    "format 2": edited(C, zarr_format=2),
+    "a pickle codec": edited(C, codecs=PICKLE, data_type="string"),
+    "a codec of a plugin": edited(C, codecs=[{"name": "bytes"}, {"name": "mine"}]),
+    "a codec within": edited(
+        WEIGHT, codecs=[{"name": "sharding_indexed", "configuration": {"codecs": PICKLE}}]
+    ),
+    "a codec that is a text": edited(C, codecs=["bytes"]),
+    "objects": edited(C, data_type="object"),
+    "a type of a plugin": edited(C, data_type={"name": "mine"}),
+    "a shape without end": edited(C, shape=[10**18]),
+    "a shape of texts": edited(C, shape=["2"]),
+    "chunks of none": edited(
+        C, chunk_grid={"name": "regular", "configuration": {"chunk_shape": [0]}}
+    ),
+    "another grid": edited(C, chunk_grid={"name": "mine"}),
+    "a transformer": edited(C, storage_transformers=[{"name": "mine"}]),
+    "a larger shape, filled": edited(
+        C, shape=[1 << 33], chunk_grid={"name": "regular", "configuration": {"chunk_shape": [2]}}
+    ),
+    "dimensions of numbers": edited(WEIGHT, dimension_names=[1, 2, 3]),
+    "no dimensions": edited(WEIGHT, dimension_names=None),
+    "another key": edited("norms/zarr.json", x=None),
+    "a row that is a list": rows_of('{"0": [1]}'),
+    "a row without a digest": rows_of('{"name": "one"}'),
+    "a row of a number": rows_of('{"name": 3, "digest": "x"}'),
+    "a row of NaN": rows_of('{"name": "one", "digest": "x", "z": NaN}'),
+    "a row nested without end": rows_of('{"name": ' + "[" * 50_000 + "]" * 50_000 + "}"),
+    "a document of no file": entry(b"nothing"),
+    "a document without a row": entry(other="{}"),
+    "a document of a list": entry(row_json="[]"),
+    "a document of a row of another shape": entry(row_json='{"name": 3}'),
+    "a document of no JSON": entry(row_json="{"),
+    "a document nested without end": entry(row_json="[" * 100_000),
+    "a document of a number without end": entry(row_json='{"name": ' + "9" * 5000 + "}"),
+    "a packed document": packed,
+    "a document of another run": of_another_run,
+    "a document twice": twice,
+    "an old document": an_old_one,
+}
