@@ -74,6 +74,20 @@ def in_python(text: str) -> str:
     return "`".join(parts)
 
 
+LONGEST: Final = 2000
+"""Characters of a message, at most."""
+
+
+def shortened(text: str) -> str:
+    """A message without its middle, where that is long: its end tells the remedy.
+
+    >>> len(shortened("one.jsonl:1: " + "a" * 10**6 + ". Use --field.")) <= LONGEST
+    True
+    """
+    half = (LONGEST - 3) // 2
+    return text if len(text) <= LONGEST else f"{text[:half]} … {text[-half:]}"
+
+
 def printable(text: str) -> str:
     r"""A text that a terminal shows as it stands: what would move, colour or turn it is escaped.
 
@@ -93,6 +107,6 @@ def one_error(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **keywords)
         except (InputError, MeasurementError, TheoryError, ReportError) as error:
-            raise InputError(in_python(str(error))) from error
+            raise InputError(in_python(shortened(str(error)))) from error
 
     return guarded

@@ -31,6 +31,8 @@ from empirical.errors import InputError
 MOST_NAMED = 3
 """How many tensors a message names before it counts them."""
 
+LAYERS = ("num_hidden_layers", "num_layers", "depth")
+"""What configurations call the number of their layers."""
 SPARE_LAYERS = 1000
 """Layers that a configuration may have beyond the number of tensors there are before it is
 refused without building its model.
@@ -120,8 +122,10 @@ def impossible(
     Without `model`, built from `config` on the meta device, only the number of layers is judged,
     which must be done before building.
     """
-    layers = getattr(config.get_text_config(), "num_hidden_layers", 0)
-    if isinstance(layers, int) and layers > len(tensors) + SPARE_LAYERS:
+    parts = [config.get_text_config(), *(getattr(config, name, 0) for name in config.sub_configs)]
+    told = [getattr(part, name, 0) for part in parts for name in LAYERS]
+    layers = max(number for number in told if isinstance(number, int))
+    if layers > len(tensors) + SPARE_LAYERS:
         return f"its configuration has {layers} layers, but its files hold {len(tensors)} tensors"
     if model is None:
         return None

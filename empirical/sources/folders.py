@@ -1,7 +1,7 @@
 """Where a model comes from: the built-in one, a local folder, a GGUF file or a Hugging Face id, and
 what identifies its weights.
 
-Imports huggingface_hub, and what converts the built-in model.
+Imports huggingface_hub and transformers, and what converts the built-in model.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
+from transformers.utils import find_adapter_config_file
 
 from empirical.errors import InputError
 from empirical.sources.builtin import BUILTIN, converted, file_sha256, gguf_file
-from empirical.sources.paths import path_of, shown
+from empirical.sources.paths import path_of, refuse_unbounded, shown
 
+READ_WHOLE = frozenset({".jinja", ".json", ".model", ".py", ".tiktoken", ".txt"})
+"""What transformers reads of a folder beside weights, by how its name ends."""
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -76,6 +79,9 @@ def source_of(model: str | None, revision: str | None, *, allow_pickle: bool) ->
         sha256 = file_sha256(gguf)
         return Source(model=BUILTIN, folder=str(converted(gguf, sha256)), sha256=sha256)
     assert model is not None
+    if path.exists():
+        _refuse_adapter(model, path if path.is_dir() else path.parent, None)
+        _refuse_endless(path if path.is_dir() else path.parent)
     if path.is_dir():
         return Source(
             model=shown(model),
@@ -99,7 +105,31 @@ def source_of(model: str | None, revision: str | None, *, allow_pickle: bool) ->
         raise InputError(
             f"{model}: no such file or folder, and it is no Hugging Face id. Check the path."
         )
-    return Source(model=shown(model), folder=model, revision=_commit(model, revision))
+    commit = _commit(model, revision)
+    _refuse_adapter(model, model, commit)
+    return Source(model=shown(model), folder=model, revision=commit)
+
+
+def _refuse_adapter(model: str, place: str | Path, commit: str | None) -> None:
+    """Refuse a peft adapter, alone or beside a whole model, on which transformers would put it
+    without a word; its files would not be part of what identifies the run.
+    """
+    if find_adapter_config_file(str(place), revision=commit) is not None:
+        raise InputError(
+            f"{shown(model)}: holds a peft adapter (adapter_config.json), expected a model without"
+            " one. If it is merged into the weights beside it, remove the adapter's files; else"
+            " merge it and save the whole model, or give geostat.capture the model with its adapter"
+            " in memory."
+        )
+
+
+def _refuse_endless(folder: Path) -> None:
+    """Refuse a folder with a pipe, a device or a socket among what transformers may open, or a text
+    that is too large to be read whole.
+    """
+    for file in (*folder.glob("*"), *folder.glob("additional_chat_templates/*")):
+        if file.suffix in READ_WHOLE and not file.is_dir() and file.exists():
+            refuse_unbounded(file, file.stat())
 
 
 def _weight_files(folder: Path, *, allow_pickle: bool) -> tuple[Path, ...]:

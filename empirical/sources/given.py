@@ -7,13 +7,14 @@ and weights. Imports numpy, torch and transformers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import compress, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -22,14 +23,19 @@ from empirical.sources import texts
 from empirical.sources.digests import weights_sha256
 from empirical.sources.models import DTYPES, LoadedModel, layers_and_heads, loaded
 from empirical.sources.paths import path_of
-from empirical.sources.texts import Corpus, Document
+from empirical.sources.texts import Corpus, Document, whole_characters
+from empirical.sources.tokens import whole_ids
 from empirical.tap.placed import brought_to, device_of
 from empirical.tap.refusals import attention_layers, refuse_too_long
 
-LARGEST_ID = 2**31 - 1
-"""Token ids are kept as int32."""
 NAME = "documents in memory"
 """What a run calls texts and token ids that came from no file."""
+ZERO_WIDTH_SPACE: Final = "\u200b"
+"""Parts words in scripts that put no spaces, such as Khmer."""
+LONGEST_NAME: Final = 32
+"""Characters up to which a string without white space may name a file or folder that is not there;
+a longer one that does not begin or end as a path is a text.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +57,12 @@ class HeldModel:
         numbers.
         """
         return layers_and_heads(self.decoder.config)
+
+    @property
+    def vocabulary(self) -> int | None:
+        """Tokens of its embedding; None where that does not tell."""
+        embedding = self.decoder.get_input_embeddings()
+        return getattr(embedding, "num_embeddings", None)
 
     def refuse_unreadable(self, length: int) -> None:
         """Refuse by an InputError a model with layers that do not attend, or that reads fewer than
@@ -135,22 +147,43 @@ def _dtype(model: PreTrainedModel) -> str:
     return name
 
 
-def documents(given: Iterable[Any], *, field: str = "text") -> Corpus:
-    """Return documents in memory as a corpus: strings that are texts, paths, and arrays of token
-    ids, in their order.
-
-    A string is a path where something stands there, or where it holds no white space; else it is a
-    text. A `Path` is a path.
+def tokenizer_of(given: Any) -> PreTrainedTokenizerBase | None:
+    """Return a tokenizer as it is given, or that of a processor, as multimodal models have one.
 
     Raises:
-        InputError: a path is no file or folder, a text is no Unicode, or an entry is none of the
-            three.
+        InputError: it is none of transformers.
+    """
+    for one in (given, getattr(given, "tokenizer", None)):
+        if given is None or isinstance(one, PreTrainedTokenizerBase):
+            return one
+    raise InputError(
+        f"tokenizer={type(given).__name__}: is no tokenizer of transformers, expected one, or a"
+        " processor that holds one. Load it by AutoTokenizer.from_pretrained; a"
+        " tokenizers.Tokenizer is wrapped by PreTrainedTokenizerFast(tokenizer_object=…)."
+    )
+
+
+def documents(given: Any, *, field: str = "text") -> Corpus:
+    """Return documents in memory as a corpus, in their order.
+
+    Args:
+        given: an iterable of strings that are texts (`is_text`) or paths, of `Path`s, of rows of
+            token ids, or of records; or a table, such as a tokenizer returns. A record or a table
+            has `input_ids`, whose `attention_mask` leaves out what is padding, or texts.
+        field: under which a record or a table has its text.
+
+    Raises:
+        InputError: a path is no file or folder, a text is no Unicode, or an entry is none of these.
 
     >>> [one.name for one in documents(["A text of some words.", [5, 6, 7]])]
     ['document 0', 'document 1']
+    >>> [one.token_ids for one in documents({"input_ids": [[5, 6], [7, 8]]})]
+    [(5, 6), (7, 8)]
     """
-    entries = list(given)
-    read = [_entry(place, one, field) for place, one in enumerate(entries)]
+    read = [
+        texts.from_paths([one], field=field) if isinstance(one, str | Path) else [one]
+        for one in entries_of(given, field=field)
+    ]
     population = "documents that were given in memory"
 
     def stream() -> Iterator[Document]:
@@ -160,51 +193,115 @@ def documents(given: Iterable[Any], *, field: str = "text") -> Corpus:
     return Corpus(name=NAME, read=stream, population=population)
 
 
-def _entry(place: int, one: Any, field: str) -> Iterable[Document]:
-    name = f"document {place}"
-    if isinstance(one, str) and is_text(one):
-        _refuse_no_unicode(one, name)
-        return [Document(name=name, text=one)]
-    if isinstance(one, str | Path):
-        return texts.from_paths([one], field=field)
-    return [Document(name=name, text="", token_ids=_ids(one, name))]
+def entries_of(given: Any, *, field: str = "text") -> list[str | Path | Document]:
+    """Return documents in memory one by one: names of paths as they are, all else as a document;
+    as of `documents`.
+    """
+    out: list[str | Path | Document] = []
+    for one in [given] if _columns(given) or isinstance(given, str | Path) else _iterated(given):
+        name = f"document {len(out)}"
+        if _columns(one):
+            out += _of_table(one, len(out), field)
+        elif isinstance(one, str) and is_text(one):
+            out.append(Document(name=name, text=whole_characters(one, name)))
+        elif isinstance(one, str | Path | Document):
+            out.append(one)
+        else:
+            out.append(Document(name=name, text="", token_ids=_ids(one, name)))
+    return out
 
 
-def _refuse_no_unicode(text: str, name: str) -> None:
+def _iterated(given: Any) -> Iterator[Any]:
     try:
-        text.encode()
-    except UnicodeEncodeError as error:
+        return iter(given)
+    except TypeError as error:
         raise InputError(
-            f"{name}: is no Unicode text (at letter {error.start}), expected one. Read its file as"
-            " UTF-8."
+            f"documents: is {type(given).__name__}, expected texts, paths or rows of token ids."
+            " Give a list of them."
         ) from error
 
 
+def _columns(one: Any) -> list[Any]:
+    """Names of a table's columns, or of a record's fields; none where it is no such thing."""
+    names = one if isinstance(one, Mapping) else getattr(one, "columns", None)
+    return [] if names is None else [*names] or ["nothing"]
+
+
+def _of_table(table: Any, first: int, field: str) -> list[Document]:
+    """Read the documents of a table, or the one of a record; `first` is the number of the first."""
+    names = _columns(table)
+    name = next((name for name in ("input_ids", field) if name in names), None)
+    if name is None:
+        raise InputError(
+            f"document {first}: is {type(table).__name__} of {', '.join(map(str, names))}, expected"
+            f" input_ids or {field!r}. Give the column of texts alone, or its name as field=."
+        )
+    rows = _rows(table[name])
+    masks = _rows(table["attention_mask"]) if "attention_mask" in names else []
+    out = []
+    for number, (row, mask) in enumerate(zip_longest(rows, masks), start=first):
+        where = f"document {number}"
+        if name == "input_ids":
+            out.append(Document(name=where, text="", token_ids=_unpadded(row, mask, where)))
+        else:
+            out.append(Document(name=where, text=texts.text_of({field: row}, field, where)))
+    return out
+
+
+def _rows(column: Any) -> list[Any]:
+    """Rows of a column; of a record, whose only row is no list of rows, that one."""
+    rows = [*column] if isinstance(column, Iterable) and not isinstance(column, str) else []
+    alone = not rows or isinstance(rows[0], int) or getattr(rows[0], "ndim", 1) == 0
+    return [column] if alone else rows
+
+
+def _unpadded(row: Any, mask: Any, where: str) -> tuple[int, ...]:
+    """Read token ids without those that their attention mask, if there is one, hides."""
+    ids = _ids(row, where)
+    if mask is None:
+        return ids
+    seen = [bool(one) for one in mask]
+    if len(seen) != len(ids):
+        raise InputError(
+            f"{where}: has {len(ids)} token ids, and an attention_mask of {len(seen)}, expected"
+            " equally many. Give both as the tokenizer returned them."
+        )
+    return tuple(compress(ids, seen))
+
+
 def is_text(one: str) -> bool:
-    """Whether a string is a text rather than a path.
+    """Whether a string is a text rather than a path: what names something is a path, and what does
+    not is a text where it holds white space, or does not look like a path.
 
     >>> is_text("A sentence."), is_text("notes/absent.txt")
     (True, False)
     """
-    if not any(letter.isspace() for letter in one):
-        return False
+    spaced = any(letter.isspace() or letter == ZERO_WIDTH_SPACE for letter in one)
     try:
-        return "\0" in one or not path_of(one).exists()
+        return "\0" in one or (not path_of(one).exists() and (spaced or not _like_a_path(one)))
     except (OSError, ValueError):  # longer than any name of a file
         return True
 
 
+def _like_a_path(one: str) -> bool:
+    """Whether a string without white space looks like a path: it begins or ends as one, or is of
+    short names.
+    """
+    return "://" not in one and (
+        one.startswith(("/", ".", "~"))
+        or bool(re.search(r"[^/\\.]\.[A-Za-z0-9]{1,8}$", one))
+        or all(len(name) <= LONGEST_NAME for name in re.split(r"[/\\]", one))
+    )
+
+
 def _ids(one: Any, name: str) -> tuple[int, ...]:
     """Read token ids; an InputError where they are none."""
-    values = one.detach().cpu().numpy() if isinstance(one, torch.Tensor) else np.asarray(one)
-    if (
-        values.ndim != 1
-        or values.dtype.kind not in "iu"
-        or (values < 0).any()
-        or (values > LARGEST_ID).any()
-    ):
+    try:
+        return tuple(whole_ids(one.detach().cpu() if isinstance(one, torch.Tensor) else one))
+    except (ValueError, TypeError, RuntimeError) as error:
+        seen = getattr(one, "shape", None)
         raise InputError(
-            f"{name}: is {type(one).__name__} of shape {values.shape}, expected a text, a path, or"
-            " token ids as one row of whole numbers from 0 to 2³¹ − 1. Give one document an entry."
-        )
-    return tuple(values.tolist())
+            f"{name}: is {type(one).__name__}{'' if seen is None else f' of shape {tuple(seen)}'},"
+            " expected a text, a path, or token ids as one row of whole numbers from 0 to 2³¹ − 1."
+            " Give one document an entry."
+        ) from error

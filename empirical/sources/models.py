@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from transformers import (
     AutoConfig,
-    AutoTokenizer,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -23,7 +22,15 @@ from transformers import (
 from empirical.errors import InputError
 from empirical.sources.digests import config_sha256
 from empirical.sources.folders import Source, source_of
-from empirical.sources.pretrained import load, load_weights, quiet, read_headers, refuse_unfit
+from empirical.sources.pretrained import (
+    in_one_line,
+    load,
+    load_tokenizer,
+    load_weights,
+    quiet,
+    read_headers,
+    refuse_unfit,
+)
 from empirical.tap.refusals import attention_layers, refuse_too_long
 from empirical.tap.tap import tap
 
@@ -94,14 +101,21 @@ class FoundModel:
         """
         return layers_and_heads(self.config.get_text_config())
 
+    @property
+    def vocabulary(self) -> int | None:
+        """Tokens of its embedding by the configuration; None where that does not tell."""
+        known = getattr(self.config.get_text_config(), "vocab_size", None)
+        return known if isinstance(known, int) else None
+
     def refuse_unreadable(self, length: int) -> None:
         """Refuse by an InputError a model that, by its configuration, has layers that do not
         attend or reads fewer than `length` tokens.
         """
-        config = self.config.get_text_config()
-        if getattr(config, "num_hidden_layers", None) is not None:
-            attention_layers(config)
-        refuse_too_long(config, length)
+        with in_one_line(self.source, "configuration"):
+            config = self.config.get_text_config()
+            if getattr(config, "num_hidden_layers", None) is not None:
+                attention_layers(config)
+            refuse_too_long(config, length)
 
     def load(self) -> LoadedModel:
         """Read the weights, to the device, in evaluation mode, gradients off.
@@ -113,17 +127,19 @@ class FoundModel:
         options = {**self.options, "dtype": DTYPES[self.dtype]}
         if self.source.gguf is not None:
             options["config"] = self.config  # takes seconds to read again
-        with quiet():
-            model = load_weights(self.source, options).to(self.device).eval().requires_grad_(False)
-        return loaded(
-            model,
-            self.tokenizer,
-            id=self.source.model,
-            revision=self.source.revision,
-            sha256=self.source.identity(),
-            dtype=self.dtype,
-            device=self.device,
-        )
+        with quiet(), in_one_line(self.source, "weights"):
+            model = load_weights(self.source, self.config, options)
+            model = model.to(self.device).eval().requires_grad_(False)
+        with in_one_line(self.source, "forward"):
+            return loaded(
+                model,
+                self.tokenizer,
+                id=self.source.model,
+                revision=self.source.revision,
+                sha256=self.source.identity(),
+                dtype=self.dtype,
+                device=self.device,
+            )
 
     @contextmanager
     def lent(self) -> Iterator[LoadedModel]:
@@ -225,10 +241,10 @@ def find(
             "trust_remote_code": trust_remote_code,
         }
         headers = read_headers(source)
-        config = load(source, AutoConfig, options)
+        config = load(source, AutoConfig, options, "configuration")
         if headers is not None:
             refuse_unfit(source, *headers, config, trust_remote_code=trust_remote_code)
-        tokenizer = load(source, AutoTokenizer, options)
+        tokenizer = load_tokenizer(source, options)
     if source.gguf is None:
         options["use_safetensors"] = None if allow_pickle else True
     return FoundModel(

@@ -1,13 +1,26 @@
 """Paths as users write them: what no disk can hold is refused in a line, and names that are not
-UTF-8 are shown. Imports the standard library.
+UTF-8 are shown; files are opened without waiting, and read up to a limit. Imports the standard
+library.
 """
 
 from __future__ import annotations
 
 import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from select import select
+from typing import BinaryIO, Final
 
 from empirical.errors import InputError
+
+LARGEST: Final = 2**30
+"""Bytes that are read of one file, at most."""
+WAIT: Final = 30
+"""Seconds for which a pipe may give nothing."""
+_READING: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def path_of(text: str | Path, *, home: bool = False) -> Path:
@@ -43,7 +56,7 @@ def path_of(text: str | Path, *, home: bool = False) -> Path:
 
 def shown(path: str | Path) -> str:
     r"""Return a path as text that can be printed and written: bytes that are not UTF-8 as `\xff`,
-    and then each backslash twice.
+    half characters as `\ud800`, and then each backslash twice.
 
     So that different names stay different, and names in UTF-8 are what they are.
 
@@ -53,7 +66,98 @@ def shown(path: str | Path) -> str:
     text = path.as_posix() if isinstance(path, Path) else path
     try:
         text.encode()
+        return text
     except UnicodeEncodeError:
-        escaped = text.replace("\\", "\\\\").encode("utf-8", "surrogateescape")
-        return escaped.decode("utf-8", "backslashreplace")
-    return text
+        doubled = text.replace("\\", "\\\\")
+    try:
+        return doubled.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # half characters that stand for no byte
+        return doubled.encode("utf-8", "backslashreplace").decode()
+
+
+@contextmanager
+def opened(path: Path, *, most: int = LARGEST) -> Iterator[BinaryIO]:
+    """Open a regular file of at most `most` bytes for reading. Nothing else is waited for: what
+    stands at the path when it is opened is looked at, not what stood there before.
+
+    Raises:
+        InputError: it is a pipe, a device or a socket, or too large.
+        OSError: it cannot be opened.
+    """
+    with os.fdopen(os.open(path, _READING), "rb") as file:
+        refuse_unbounded(path, os.fstat(file.fileno()), most)
+        yield file
+
+
+def read_whole(path: Path, *, most: int = LARGEST) -> bytes:
+    """Read a regular file, or a pipe that ends, such as a shell makes of <(command).
+
+    Raises:
+        InputError: it is a device or a socket, holds more than `most` bytes, or is a pipe into
+            which nothing was written for WAIT seconds.
+        OSError: it cannot be opened or read.
+    """
+    descriptor = os.open(path, _READING)
+    try:
+        held = os.fstat(descriptor)
+        refuse_unbounded(path, held, most, pipes=True)
+        parts: list[bytes] = []
+        size = 0
+        while size <= most:
+            if stat.S_ISFIFO(held.st_mode) and not select([descriptor], [], [], WAIT)[0]:
+                raise InputError(
+                    f"{shown(path)}: is a pipe that gave nothing for {WAIT} s, expected a file."
+                    " Write to a file first."
+                )
+            part = os.read(descriptor, min(most + 1 - size, 2**20))
+            if not part:
+                return b"".join(parts)
+            parts.append(part)
+            size += len(part)
+    finally:
+        os.close(descriptor)
+    raise _too_large(path, f"more than {most}", most)
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Find the regular files under a folder, however deep; nothing hidden, and nothing behind a
+    link to a folder.
+
+    Raises:
+        OSError: a folder cannot be read, save for want of permission: that one is passed over.
+    """
+    waiting = [os.fspath(folder)]
+    while waiting:
+        try:
+            entries = os.scandir(waiting.pop())
+        except PermissionError:
+            continue
+        with entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif Path(entry.path).is_file():
+                    yield Path(entry.path)
+
+
+def refuse_unbounded(
+    path: Path, held: os.stat_result, most: int = LARGEST, *, pipes: bool = False
+) -> None:
+    """Refuse what may have no end, or more of it than is read, by its state."""
+    if stat.S_ISDIR(held.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not (stat.S_ISREG(held.st_mode) or (pipes and stat.S_ISFIFO(held.st_mode))):
+        raise InputError(
+            f"{shown(path)}: is a pipe, a device or a socket, expected a file. Write to a file"
+            " first."
+        )
+    if held.st_size > most:
+        raise _too_large(path, str(held.st_size), most)
+
+
+def _too_large(path: Path, size: str, most: int) -> InputError:
+    return InputError(
+        f"{shown(path)}: holds {size} bytes, expected at most {most}. Split it, or name another."
+    )

@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal, cast
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    AutoModelForMultimodalLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers.utils import logging
 
-from empirical.errors import InputError
+from empirical.errors import InputError, boundary, said_by, told_in_line
 from empirical.sources.builtin import BUILTIN
 from empirical.sources.checkpoints import (
     gguf_tensors,
@@ -29,6 +38,31 @@ from empirical.sources.checkpoints import (
     unfit_gguf,
 )
 from empirical.sources.folders import Source
+
+Part = Literal["configuration", "model", "tokenizer", "weights", "forward"]
+PARTS: Final[dict[Part, tuple[str, str]]] = {
+    "configuration": (
+        "its configuration cannot be read",
+        "expected that of a transformers model. Check its config.json.",
+    ),
+    "model": (
+        "no causal language model can be built from its configuration",
+        "expected one that describes it. Check its config.json, or name another model.",
+    ),
+    "tokenizer": (
+        "its tokenizer cannot be loaded",
+        "expected its files, which tokenizer.save_pretrained(folder) writes. Put them there.",
+    ),
+    "weights": (
+        "its weights cannot be loaded",
+        "expected those of its configuration. Get its files again, or name another model.",
+    ),
+    "forward": (
+        "it cannot read two tokens",
+        "expected that it can. Check its config.json, or name another model.",
+    ),
+}
+"""What is said of a part of a model that fails, and the remedy."""
 
 
 @contextmanager
@@ -48,9 +82,9 @@ def quiet() -> Iterator[None]:
         logging.set_tqdm_hook(hook)
 
 
-def load(source: Source, kind: Any, options: dict[str, Any]) -> Any:
+def load(source: Source, kind: Any, options: dict[str, Any], part: Part) -> Any:
     """Call `from_pretrained` and turn its errors into one line."""
-    with _one_line(source):
+    with in_one_line(source, part):
         if source.gguf is None:
             return kind.from_pretrained(source.folder, **options)
         with redirect_stderr(
@@ -59,25 +93,47 @@ def load(source: Source, kind: Any, options: dict[str, Any]) -> Any:
             return kind.from_pretrained(source.folder, gguf_file=source.gguf, **options)
 
 
-def load_weights(source: Source, options: dict[str, Any]) -> PreTrainedModel:
+def load_tokenizer(source: Source, options: dict[str, Any]) -> PreTrainedTokenizerBase:
+    """Load the tokenizer; an InputError where there is none, for which transformers may make one
+    of special tokens alone.
+    """
+    tokenizer = load(source, AutoTokenizer, options, "tokenizer")
+    with in_one_line(source, "tokenizer"):
+        if len(tokenizer) <= len(tokenizer.all_special_ids):
+            raise ValueError("it holds special tokens alone")
+    return cast("PreTrainedTokenizerBase", tokenizer)
+
+
+def kind_of(config: PreTrainedConfig) -> Any:
+    """Return the class that loads a model: that of causal language models, or else, where that does
+    not know it, of models that read pictures or sounds beside text, save by an encoder of them.
+    """
+    own = getattr(config, "auto_map", None) or {}
+    others = (AutoModelForMultimodalLM, AutoModelForImageTextToText)
+    for kind in (AutoModelForCausalLM, *(() if config.is_encoder_decoder else others)):
+        if kind.__name__ in own or type(config) in kind._model_mapping:
+            return kind
+    return AutoModelForCausalLM
+
+
+def load_weights(
+    source: Source, config: PreTrainedConfig, options: dict[str, Any]
+) -> PreTrainedModel:
     """Load the weights with PyTorch's attention where the family may take it, and else with its
     own; refuse those that were made up.
     """
+    kind = kind_of(config)
     options = {
         **options,
         "output_loading_info": True,
         "ignore_mismatched_sizes": True,
     }  # the misfits are named below
     try:
-        loaded, result = load(
-            source, AutoModelForCausalLM, {**options, "attn_implementation": "sdpa"}
-        )
+        loaded, result = load(source, kind, {**options, "attn_implementation": "sdpa"}, "weights")
     except InputError as error:
         if "scaled_dot_product_attention" not in str(error.__cause__):
             raise
-        loaded, result = load(
-            source, AutoModelForCausalLM, {**options, "attn_implementation": "eager"}
-        )
+        loaded, result = load(source, kind, {**options, "attn_implementation": "eager"}, "weights")
     _refuse(source, unfit(result))
     return loaded
 
@@ -93,7 +149,7 @@ def read_headers(source: Source) -> tuple[str, dict[str, int]] | None:
     if source.gguf is not None:
         return gguf_tensors(folder / source.gguf)
     if source.revision is None and any(folder.glob("*.safetensors")):
-        with _one_line(source):
+        with in_one_line(source, "weights"):
             return "", safetensors_tensors(safetensors_files(folder))
     return None
 
@@ -109,7 +165,8 @@ def refuse_unfit(
     """Refuse files that do not hold what the configuration tells, before either costs time or
     memory.
     """
-    misfit = impossible(config, tensors)
+    with in_one_line(source, "configuration"):
+        misfit = impossible(config, tensors)
     if misfit is None:
         # What a configuration asks for beside shapes, such as FlashAttention, need not be here: it
         # is loaded without.
@@ -118,11 +175,10 @@ def refuse_unfit(
             "dtype": torch.float32,
             "trust_remote_code": trust_remote_code,
         }
-        with _one_line(source), torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(deepcopy(config), **plain)
-        misfit = impossible(config, tensors, model)
-        if misfit is None and architecture:
-            with _one_line(source):
+        with in_one_line(source, "model"), torch.device("meta"):
+            model = kind_of(config).from_config(deepcopy(config), **plain)
+            misfit = impossible(config, tensors, model)
+            if misfit is None and architecture:
                 misfit = unfit_gguf(architecture, tensors, model)
     _refuse(source, misfit)
 
@@ -146,41 +202,45 @@ def _refuse(source: Source, misfit: str | None) -> None:
     )
 
 
-@contextmanager
-def _one_line(source: Source) -> Iterator[None]:
+def in_one_line(source: Source, part: Part) -> AbstractContextManager[None]:
     """Turn what a damaged or foreign model makes transformers say in many lines into one, with
-    the remedy.
+    the remedy; `part` is what is read, or tried, of the model.
     """
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:  # whatever it raises, the user reads one line
-        text = " ".join(str(error).split())[:200]
-        if "trust_remote_code" in text or "remote code" in text:
-            line = (
-                f"{source.model}: comes with Python code of its own. If you trust it, use"
-                " --trust-remote-code."
-            )
-        elif "safetensors" in text and "does not appear to have" in text:
-            line = (
-                f"{source.model}: has no safetensors weights. Pickled ones run code when loaded:"
-                " --allow-pickle takes them."
-            )
-        elif source.model == BUILTIN:
-            damage = type(error).__name__
-            line = (
-                f"{source.folder}: the converted built-in model is damaged ({damage}). Remove that"
-                " folder; it is made anew."
-            )
-        elif isinstance(error, SafetensorError):
-            line = (
-                f"{source.model}: its weights are cut short or damaged ({text}). Get the files"
-                " again."
-            )
-        else:
-            line = (
-                f"{source.model}: transformers cannot load it ({type(error).__name__}: {text})."
-                " Name a causal language model."
-            )
-        raise InputError(line) from error
+    seen, remedy = PARTS[part]
+    return boundary(f"{source.model}: {seen}", remedy, partial(_known, source))
+
+
+def _known(source: Source, error: BaseException) -> str | None:
+    """Say of some errors what else is to be done."""
+    text, name = said_by(error), type(error).__name__
+    if "trust_remote_code" in text or "remote code" in text:
+        return (
+            f"{source.model}: comes with Python code of its own. If you trust it, use"
+            " --trust-remote-code."
+        )
+    if "safetensors" in text and "does not appear to have" in text:
+        return (
+            f"{source.model}: has no safetensors weights. Pickled ones run code when loaded:"
+            " --allow-pickle takes them."
+        )
+    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in text:
+        return (
+            f"{source.model}: does not fit into memory ({name}). Free some, use --dtype bfloat16,"
+            " or a smaller model."
+        )
+    if isinstance(error, OSError) and error.errno is not None:
+        return (
+            f"{error.filename or source.model}: cannot be read ({error.strerror}). Check the disk"
+            " and the file's permissions."
+        )
+    if source.model == BUILTIN:
+        return (
+            f"{source.folder}: the converted built-in model is damaged ({name}). Remove that"
+            " folder; it is made anew."
+        )
+    if isinstance(error, SafetensorError):
+        return (
+            f"{source.model}: its weights are cut short or damaged ({told_in_line(error)}). Get the"
+            " files again."
+        )
+    return None

@@ -7,13 +7,15 @@ and for hub data sets the libraries huggingface_hub and datasets (optional extra
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from empirical.errors import InputError
-from empirical.sources.paths import path_of, shown
+from empirical.errors import InputError, boundary
+from empirical.sources.paths import LARGEST, files_below, opened, path_of, read_whole, shown
 
 TEXT_SUFFIXES = frozenset(
     {
@@ -104,37 +106,41 @@ def from_paths(paths: Sequence[str | Path], *, field: str = "text") -> Corpus:
     def read() -> Iterator[Document]:
         seen: set[Path] = set()
         for root in roots:
-            for file in _files(root):
+            with _readable(root):
+                files = _files(root)
+            for file in files:
                 if file.resolve() in seen:
                     continue
                 seen.add(file.resolve())
-                try:
+                with _readable(file):
                     documents = (
                         _records(file, field)
                         if file.suffix.lower() == ".jsonl"
                         else _whole(file, may_be_empty=file != root)
                     )
                     yield from (replace(document, kind=shown(root)) for document in documents)
-                except OSError as error:
-                    raise InputError(
-                        f"{shown(file)}: cannot be read ({error.strerror}). Check its permissions,"
-                        " or leave it out."
-                    ) from error
 
     return Corpus(name=name, read=read, population="the user's own text")
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Say in one line of what cannot be read why."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{shown(path)}: cannot be read ({error.strerror}). Check its permissions, or leave it"
+            " out."
+        ) from error
 
 
 def _files(root: Path) -> list[Path]:
     """Return the text files under a folder, or the file itself."""
     if not root.is_dir():
         return [root]
-    out = [
-        file
-        for file in root.rglob("*")
-        if file.suffix.lower() in TEXT_SUFFIXES | {".jsonl"}
-        and file.is_file()
-        and not any(part.startswith(".") for part in file.relative_to(root).parts)
-    ]
+    known = TEXT_SUFFIXES | {".jsonl"}
+    out = [file for file in files_below(root) if file.suffix.lower() in known]
     if not out:
         raise InputError(
             f"{shown(root)}: holds no text files ({', '.join(sorted(TEXT_SUFFIXES))}, .jsonl). Name"
@@ -147,7 +153,7 @@ def _whole(file: Path, *, may_be_empty: bool) -> Iterator[Document]:
     """Read a file as one document. Inside a folder an empty one is passed on, to be counted as
     too short.
     """
-    text = _decoded(file.read_bytes(), file, 0)
+    text = _decoded(read_whole(file), file, 0)
     if not text.strip() and not may_be_empty:
         raise InputError(f"{shown(file)}: holds no text. Name another file.")
     yield Document(name=shown(file), text=text)
@@ -156,8 +162,13 @@ def _whole(file: Path, *, may_be_empty: bool) -> Iterator[Document]:
 def _records(file: Path, field: str) -> Iterator[Document]:
     """Read a .jsonl file, one document a line, named by the line's number."""
     offset, empty = 0, True
-    with file.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
+    with opened(file, most=sys.maxsize) as lines:
+        for number, line in enumerate(iter(lambda: lines.readline(LARGEST), b""), start=1):
+            if len(line) == LARGEST:
+                raise InputError(
+                    f"{shown(file)}:{number}: has {LARGEST} bytes or more, expected one record a"
+                    " line. Write it so."
+                )
             text = _decoded(line, file, offset)
             offset += len(line)
             if text.strip():
@@ -180,11 +191,11 @@ def _field(line: str, field: str, where: str) -> str:
             f"{where}: is a JSON {type(record).__name__}, expected an object with a field"
             f" {field!r}."
         )
-    return _text_of(record, field, where)
+    return text_of(record, field, where)
 
 
-def _text_of(record: dict[str, object], field: str, where: str) -> str:
-    """Return a record's text, which must be there and be a string."""
+def text_of(record: Mapping[str, object], field: str, where: str) -> str:
+    """Return a record's text, which must be there and be a string of whole characters."""
     if field not in record:
         raise InputError(
             f"{where}: has no field {field!r}, only {', '.join(map(str, record)) or 'none'}. Use"
@@ -196,15 +207,22 @@ def _text_of(record: dict[str, object], field: str, where: str) -> str:
             f"{where}: field {field!r} is of type {type(text).__name__}, expected text. Use"
             " --field."
         )
+    return whole_characters(text, f"{where}: field {field!r}")
+
+
+def whole_characters(text: str, what: str) -> str:
+    r"""Return a text; an InputError where it holds half of a character, which no file can hold.
+
+    >>> whole_characters("a\ud800b", "names")
+    Traceback (most recent call last):
+    empirical.errors.InputError: names: character 1 is half of one (\ud800), expected whole ...
+    """
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        seen = (
-            f"character {error.start} of field {field!r} is half of one"
-            f" (\\u{ord(text[error.start]):04x})"
-        )
         raise InputError(
-            f"{where}: {seen}, expected whole characters. Mend the record, or leave it out."
+            f"{what}: character {error.start} is half of one (\\u{ord(text[error.start]):04x}),"
+            " expected whole characters. Mend it, or leave it out."
         ) from error
     return text
 
@@ -248,41 +266,30 @@ def from_hub(dataset: str, *, split: str = "train", field: str = "text") -> Corp
     from huggingface_hub import HfApi
 
     name, _, configuration = dataset.partition(":")
-    try:
+    with boundary(
+        f"{dataset}: cannot be opened",
+        "expected a data set of the hub. Check --dataset, --split and the connection.",
+    ):
         commit = HfApi().dataset_info(name, timeout=20).sha
         stream = datasets.load_dataset(
             name, configuration or None, split=split, streaming=True, revision=commit
         )
-    # of the transport, of the hub, of the data set's own description: each has its own classes
-    except Exception as error:
-        raise InputError(
-            f"{dataset}: cannot be opened: {_first_line(error)}. Check --dataset, --split and the"
-            " connection."
-        ) from error
 
     def read() -> Iterator[Document]:
         records = iter(stream)
         for number in count():
-            try:
-                record = next(records)
-            except StopIteration:
-                return
-            except Exception as error:
-                raise InputError(
-                    f"{dataset}: record {number} cannot be read: {_first_line(error)}. Check the"
-                    " connection."
-                ) from error
             where = f"{name}:{number}"
-            yield Document(name=where, text=_text_of(record, field, where), kind=dataset)
+            with boundary(
+                f"{dataset}: record {number} cannot be read",
+                "expected a record. Check the connection.",
+            ):
+                record = next(records, None)
+            if record is None:
+                return
+            yield Document(name=where, text=text_of(record, field, where), kind=dataset)
 
     return Corpus(
         name=f"{dataset}@{commit} {split}",
         read=read,
         population="the first records of a data set that are long enough",
     )
-
-
-def _first_line(error: Exception) -> str:
-    """Return an error's class and the first line of what it says."""
-    name, lines = type(error).__name__, str(error).strip().splitlines()
-    return f"{name}: {lines[0][:200].rstrip('.')}" if lines else name

@@ -1,19 +1,26 @@
-"""Tokens of a document: as many as a window needs, or those that it was given as.
+"""Tokens of a document: as many as a window needs, or those that it was given as; and what tokens
+stand for.
 
-Imports transformers for a type.
+Whatever a tokenizer raises, a panic of its Rust code included, becomes one line. Imports numpy, and
+transformers for a type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Final
 
-from empirical.errors import InputError
+import numpy as np
+
+from empirical.errors import InputError, boundary
 from empirical.sources.texts import Document
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+LARGEST_ID: Final = 2**31 - 1
+"""Token ids are kept as int32."""
 CHARACTERS_READ = 32
 """Characters of a text that are cut into tokens at first, for each token of a window; twice as
 many whenever they do not settle it.
@@ -22,6 +29,7 @@ MARGIN = 16
 """Tokens that must follow a window before it counts as settled: the last ones before a cut
 depend on what follows.
 """
+MENDED: Final = "expected a sound tokenizer. Get its files again, or use another one."
 
 
 def tokens_of(
@@ -36,9 +44,16 @@ def tokens_of(
 
     A long text is not cut into tokens as a whole, which takes a minute for 50 MB: its start is, up
     to where twice as much text gives the same first `length` tokens. `verbose=False`: a text longer
-    than the model's window is the usual case here, and nothing to warn of.
+    than the model's window is the usual case here, and nothing to warn of. What a tokenizer puts
+    before a text, such as a BOS token, is put once, also where the text begins with it already, as
+    chat templates write it.
+
+    Raises:
+        InputError: there is no tokenizer, or it fails, or gives no token ids; or token ids that are
+            given begin or end with its padding.
     """
     if document.token_ids is not None:
+        _refuse_padding(tokenizer, document.name, document.token_ids)
         return document.token_ids
     if tokenizer is None:
         raise InputError(
@@ -46,12 +61,18 @@ def tokens_of(
         )
     text = document.text
 
-    def cut(characters: int) -> list[int]:
-        return list(
-            tokenizer(
-                text[:characters], add_special_tokens=special_tokens == "default", verbose=False
-            )["input_ids"]
-        )
+    def cut(characters: int) -> Sequence[int]:
+        def raw(*, special: bool) -> Sequence[int]:
+            cut = tokenizer(text[:characters], add_special_tokens=special, verbose=False)
+            return whole_ids(cut["input_ids"])
+
+        with boundary(f"{document.name}: the tokenizer cannot cut it into tokens", MENDED):
+            ids = raw(special=special_tokens == "default")
+            if special_tokens == "default" and (put := _twice_at_start(ids)):
+                plain = raw(special=False)
+                if ids[put : put + len(plain)] == plain:
+                    return plain  # the text begins with what the tokenizer puts before one
+            return ids
 
     characters = CHARACTERS_READ * length
     ids = cut(characters)
@@ -61,3 +82,65 @@ def tokens_of(
         if len(before) >= length + MARGIN and before[:length] == ids[:length]:
             break
     return ids
+
+
+def _refuse_padding(
+    tokenizer: PreTrainedTokenizerBase | None, name: str, ids: Sequence[int]
+) -> None:
+    """Refuse token ids that begin or end with padding. One token that also begins or ends a text,
+    as the pad of many models does, is none.
+    """
+    pad = None if tokenizer is None else tokenizer.pad_token_id
+    if tokenizer is None or pad is None:
+        return
+    least = 2 if pad in (tokenizer.bos_token_id, tokenizer.eos_token_id) else 1
+    for end, row in (("start", ids), ("end", ids[::-1])):
+        pads = sum(1 for _ in takewhile(lambda one: one == pad, row))
+        if pads >= least:
+            raise InputError(
+                f"{name}: {pads} pad tokens (id {pad}) stand at its {end}, expected those of the"
+                " text alone. Give its tokens without padding, or what the tokenizer returned, with"
+                " its attention_mask."
+            )
+
+
+def _twice_at_start(ids: Sequence[int]) -> int:
+    """Return how many tokens stand twice at the start, at most a few; 0 where none do.
+
+    >>> _twice_at_start([1, 1, 5]), _twice_at_start([1, 2, 1, 2, 5]), _twice_at_start([1, 5, 1])
+    (1, 2, 0)
+    """
+    return next((few for few in (1, 2, 3) if ids[:few] == ids[few : 2 * few] != ids[:0]), 0)
+
+
+def whole_ids(given: Any) -> list[int]:
+    """Return token ids, one row of whole numbers from 0 to LARGEST_ID.
+
+    Raises:
+        ValueError: they are none.
+
+    >>> whole_ids(np.array([5, 6]))
+    [5, 6]
+    """
+    values = np.asarray(given)
+    if values.shape == (0,):
+        return []
+    if values.ndim != 1 or values.dtype.kind not in "iu":
+        raise ValueError(f"token ids of shape {values.shape} and type {values.dtype}")
+    if values.min() < 0 or values.max() > LARGEST_ID:
+        raise ValueError(f"token ids from {values.min()} to {values.max()}")
+    return list(values.tolist())
+
+
+def texts_of_tokens(tokenizer: PreTrainedTokenizerBase, ids: Collection[int]) -> dict[int, str]:
+    """Return what each of these token ids stands for; half a character as its code.
+
+    Raises:
+        InputError: the tokenizer cannot tell.
+    """
+    known = {}
+    for one in ids:
+        with boundary(f"token {one}: the tokenizer cannot tell what it stands for", MENDED):
+            text = str(tokenizer.decode([one], clean_up_tokenization_spaces=False))
+        known[one] = text.encode("utf-8", "backslashreplace").decode()
+    return known

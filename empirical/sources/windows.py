@@ -104,6 +104,7 @@ def windows(
     length: int,
     count: int,
     special_tokens: str = "default",
+    vocabulary: int | None = None,
 ) -> Windows:
     """Cut the first `count` documents that are long enough to their first `length` tokens, special
     ones included.
@@ -112,12 +113,13 @@ def windows(
     each gives equally many while it has any. Documents are the sampling unit: two whose windows are
     the same, or nearly (`nearly_the_same`), would be one that counts twice, and are refused.
     special_tokens: "default" (as the tokenizer puts them) or "none"; documents that are token ids
-    stay as they are, and need no tokenizer.
+    stay as they are, and need no tokenizer. vocabulary: how many tokens the model's embedding has;
+    None where that is not known.
 
     Raises:
         InputError: an option is out of range, no document is long enough, or too few are, or two
-            hold the same text, or begin with the same or nearly the same tokens; and what reading
-            raises.
+            hold the same text, or begin with the same or nearly the same tokens, or a token is
+            beyond the vocabulary; and what reading raises.
     """
     _check(length=length, count=count, special_tokens=special_tokens)
     held: list[int] = []
@@ -134,6 +136,8 @@ def windows(
         )
     token_ids = np.array(list(rows), dtype=np.int32)
     read = list(rows.values())
+    if vocabulary is not None:
+        _refuse_beyond(token_ids, read, vocabulary, tokenizer)
     for first, second, alike in nearly_the_same(token_ids):
         raise InputError(
             f"{read[first].name} and {read[second].name}: share {alike:.0%} of their runs of"
@@ -250,6 +254,22 @@ def _too_few(held: list[int], *, enough: int, length: int, count: int) -> str:
         remedies.append(f"--length {long_enough[-1]} --documents {len(long_enough)}")
     others = f"{'or ' if remedies else ''}{'more' if enough else 'longer'} texts"
     return f"{seen}. Use {', '.join([*remedies, others])}."
+
+
+def _refuse_beyond(
+    token_ids: NDArray[np.int32],
+    read: Sequence[Document],
+    vocabulary: int,
+    tokenizer: PreTrainedTokenizerBase | None,
+) -> None:
+    """Refuse documents with tokens that the model's embedding lacks, before one is measured."""
+    for document, place in np.argwhere(token_ids >= vocabulary)[:1].tolist():
+        known = "" if tokenizer is None else f" of its tokenizer's {len(tokenizer)}"
+        raise InputError(
+            f"{read[document].name}: holds token {token_ids[document, place]} at position {place},"
+            f" but the model's embedding has {vocabulary} tokens{known}. Leave the document out, or"
+            " resize the embedding to the tokenizer."
+        )
 
 
 def _check(*, length: int, count: int, special_tokens: str) -> None:

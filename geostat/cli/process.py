@@ -25,7 +25,7 @@ from typer.core import TyperGroup
 from empirical.errors import DENIED, FULL, StoreError
 from empirical.errors import InputError as MeasurementError
 from empirical.sources.paths import shown
-from geostat.errors import InputError, Unmet, printable
+from geostat.errors import InputError, Unmet, printable, shortened
 from reports.errors import InputError as ReportError
 from theory.errors import InputError as TheoryError
 
@@ -158,7 +158,7 @@ def say(line: str) -> None:
     cannot be written is not worth a stop.
     """
     with suppress(OSError):
-        sys.stderr.write(f"geostat: {printable(line)}\n")
+        sys.stderr.write(f"geostat: {shortened(printable(line))}\n")
         sys.stderr.flush()
 
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import torch
 
-from empirical.sources.given import HeldModel, documents, held, is_text
-from empirical.sources.texts import Corpus
+from empirical.sources.given import HeldModel, documents, entries_of, held, tokenizer_of
+from empirical.sources.texts import Corpus, Document
 from geostat.errors import InputError
 from geostat.runs.settings import Settings, settings_of
 
@@ -51,12 +51,12 @@ def asked(
         )
     if client is not None:
         further["cluster"] = client
-    entries = _entries(given)
+    entries = _entries(given, field=str(further.get("field", "text")))
     texts = _corpus(entries, further)
     if count is None:
         count = usual if texts is None else len(entries)
     named = model if model is None or isinstance(model, str) else None
-    paths = entries if texts is None else ()
+    paths = [one for one in entries if texts is None and isinstance(one, str | Path)]
     settings = settings_of(named, paths, count=count, length=length, face=face, **further)
     if model is None or isinstance(model, str):
         if tokenizer is not None:
@@ -65,7 +65,10 @@ def asked(
             )
         return settings, None, texts
     _refuse_loading(settings)
-    if tokenizer is None and (texts is None or any(isinstance(one, str | Path) for one in entries)):
+    tokenizer = tokenizer_of(tokenizer)
+    if tokenizer is None and (
+        texts is None or any(getattr(one, "token_ids", None) is None for one in entries)
+    ):
         raise InputError(
             "tokenizer: is missing, expected that of the model, by which texts are cut into tokens."
             " Give tokenizer=, or documents as token ids."
@@ -73,18 +76,20 @@ def asked(
     return settings, held(model, tokenizer, hashed=hash_weights), texts
 
 
-def _entries(given: Any) -> list[Any]:
+def _entries(given: Any, *, field: str) -> list[str | Path | Document]:
     """The documents one by one; none of those that come with Python."""
     if given is None:
         return []
-    entries = [given] if isinstance(given, str | Path) else list(given)
+    entries = entries_of(given, field=field)
     if not entries:
         raise InputError(
             "documents: holds none, expected text files, folders, texts or token ids. Leave it out"
             " for the built-in texts."
         )
     for place, one in enumerate(entries):
-        if isinstance(one, str) and not one.strip():
+        text = one if isinstance(one, str) else getattr(one, "text", "")
+        ids = getattr(one, "token_ids", None)
+        if not isinstance(one, Path) and ids is None and not _holds_letters(text):
             raise InputError(
                 f"document {place}: is an empty text, expected some words, a path or token ids."
                 " Leave it out."
@@ -92,19 +97,20 @@ def _entries(given: Any) -> list[Any]:
     return entries
 
 
-def _corpus(entries: list[Any], further: dict[str, Any]) -> Corpus | None:
+def _holds_letters(text: str) -> bool:
+    """Whether there is anything to see in a text."""
+    return any(letter.isprintable() and not letter.isspace() for letter in text)
+
+
+def _corpus(entries: list[str | Path | Document], further: dict[str, Any]) -> Corpus | None:
     """The documents that are in memory; None where all are named."""
-    if not any(not isinstance(one, str | Path) or _holds_text(one) for one in entries):
+    if all(isinstance(one, str | Path) for one in entries):
         return None
     if further.get("dataset"):
         raise InputError(
             "dataset and documents were both given, expected one source of text. Drop one of them."
         )
     return documents(entries, field=str(further.get("field", "text")))
-
-
-def _holds_text(one: str | Path) -> bool:
-    return isinstance(one, str) and is_text(one)
 
 
 def _refuse_loading(settings: Settings) -> None:

@@ -29,6 +29,7 @@ from empirical.sources import windows as corpus
 from empirical.sources.given import HeldModel
 from empirical.sources.paths import path_of
 from empirical.sources.tensors.given import GivenTensors
+from empirical.sources.tokens import texts_of_tokens
 from empirical.store.manifest import read_root
 from empirical.store.store import Store
 from geostat.bounds.own_cosines import MeasuredEnvelope
@@ -146,15 +147,15 @@ def measure(
         source, windows = read(settings, model, documents, console=console)
         if path.exists() and not fresh:
             refuse_other(Store.open(path), asked_for(windows, **options), windows)
+        ids = np.unique(windows.token_ids).tolist()
+        token_texts = {} if source.tokenizer is None else texts_of_tokens(source.tokenizer, ids)
         console.stage("load the model")
         with _lent(source, settings) as lent:
             store = captured(
                 lent, windows, path, settings, kept, null=null, fresh=fresh, console=console
             )
         if source.tokenizer is not None:
-            ids = np.unique(windows.token_ids).tolist()
-            decode = partial(source.tokenizer.decode, clean_up_tokenization_spaces=False)
-            _note_texts(store, {one: decode([one]) for one in ids})
+            _note_texts(store, token_texts)
         return store
 
 
@@ -178,6 +179,7 @@ def read(
         length=settings.length,
         count=settings.documents,
         special_tokens=settings.special_tokens,
+        vocabulary=source.vocabulary,
     )
     return source, windows
 

@@ -259,7 +259,7 @@ def refuse_text_as_model(settings: Settings) -> None:
     endings = {file.suffix for file in path.iterdir()} if path.is_dir() else {path.suffix}
     if (
         ".gguf" in endings
-        or (path / "config.json").exists()
+        or any((path / name).exists() for name in ("config.json", "adapter_config.json"))
         or (path.is_dir() and not settings.text)
     ):
         return

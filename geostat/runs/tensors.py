@@ -132,9 +132,9 @@ def _given(
 
 def _known(count: int | None, names: Any, token_ids: Any) -> int | None:
     """How many documents there are, as far as other arguments than the tensors tell."""
-    if count is None and names is not None:
-        return len(names)
-    return len(token_ids) if count is None and token_ids is not None else count
+    from empirical.sources.tensors.stream import length_of
+
+    return next((n for n in (count, length_of(names), length_of(token_ids)) if n is not None), None)
 
 
 def _asked(given: GivenTensors, **settings: Any) -> Settings:

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from empirical.sources.paths import read_whole
 from geostat.errors import InputError, refuse_unknown
 from geostat.verdicts.claims import CLAIMS, Claim, refuse_withdrawn
 
+LARGEST: Final = 2**20
+"""Bytes of a file of tolerances, at most."""
 DEFAULT_TOLERANCES: Final = Path(__file__).with_name("tolerances.toml")
 
 
@@ -45,12 +48,14 @@ def read_tolerances(path: Path | None = None) -> dict[str, Tolerance]:
 
 def _read(path: Path) -> dict[str, Tolerance]:
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = read_whole(path, most=LARGEST)
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read ({error.strerror}), expected a TOML file of tolerances. Check"
             " the path."
         ) from None
+    try:
+        tables = tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:  # of numbers too long for Python, too
         reason = "nested too deep" if isinstance(error, RecursionError) else error
         raise InputError(

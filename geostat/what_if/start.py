@@ -6,15 +6,17 @@ Source: arXiv 2602.01893, Assumptions 1-3. Imports numpy, xarray and the theory 
 
 from __future__ import annotations
 
+import io
 import re
 import warnings
-import zipfile
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import xarray as xr
 
+from empirical.errors import boundary
+from empirical.sources.paths import read_whole
 from geostat.datasets.tokens import index_of, value_heads
 from geostat.errors import InputError
 from theory.head.gram import LagGram
@@ -164,43 +166,40 @@ def read_gram(path: Path) -> np.ndarray:
     Raises:
         InputError: if there is no such file, or it holds no such array.
     """
-    if not path.is_file():
+    if path.is_dir() or not path.exists():
         raise InputError(
             f"--gram {path}: no such file, expected a .npy, .npz or .csv file, or one of"
             " exponential, offset, stretched, power, measured. Check the name."
         )
-    try:
-        array = _numpy(path) if path.suffix.lower() in (".npy", ".npz") else _text(path)
-    except (ValueError, EOFError, zipfile.BadZipFile, UnicodeDecodeError) as error:
-        why = " ".join(str(error).split(";")[0].split()).rstrip(".")
-        raise InputError(
-            f"--gram {path}: {why}, expected a square array of numbers, or cosines by lag. Leave"
-            " out headers and save it again."
-        ) from None
+    with boundary(
+        f"--gram {path}: cannot be read",
+        "expected a square array of numbers, or cosines by lag. Leave out headers and save it"
+        " again.",
+    ):
+        data = read_whole(path)
+        array = _numpy(data) if path.suffix.lower() in (".npy", ".npz") else _text(data)
     return array.reshape(-1) if array.ndim == 2 and 1 in array.shape else array
 
 
-def _numpy(path: Path) -> np.ndarray:
-    with open(path, "rb") as file:
-        if not file.read(4).startswith(MAGIC):
-            raise ValueError("it is no file of NumPy's")
-        file.seek(0)
-        result = np.load(file, allow_pickle=False)
-        if isinstance(result, np.ndarray):
-            return result
-        names = list(result.files)
-        name = "gram" if "gram" in names else names[0] if len(names) == 1 else None
-        if name is None:
-            raise ValueError(
-                f"it holds the arrays {', '.join(names)}, none of them called gram"
-                if names
-                else "it holds no array"
-            )
-        return np.asarray(result[name])
+def _numpy(data: bytes) -> np.ndarray:
+    if not data.startswith(MAGIC):
+        raise ValueError("it is no file of NumPy's")
+    result = np.load(io.BytesIO(data), allow_pickle=False)
+    if isinstance(result, np.ndarray):
+        return result
+    names = list(result.files)
+    name = "gram" if "gram" in names else names[0] if len(names) == 1 else None
+    if name is None:
+        raise ValueError(
+            f"it holds the arrays {', '.join(names)}, none of them called gram"
+            if names
+            else "it holds no array"
+        )
+    return np.asarray(result[name])
 
 
-def _text(path: Path) -> np.ndarray:
-    text = path.read_text(encoding="utf-8-sig")
+def _text(data: bytes) -> np.ndarray:
+    text = data.decode("utf-8-sig")
     lines = [line.translate(SEPARATORS) for line in text.splitlines()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # an empty file, which is refused below

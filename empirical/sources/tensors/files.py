@@ -18,6 +18,7 @@ import numpy as np
 from empirical.errors import InputError
 from empirical.sources.paths import path_of, shown
 from empirical.sources.tensors.given import GivenTensors, given_tensors
+from empirical.sources.tensors.labels import labels_of
 from empirical.sources.tensors.npz_file import NpzFile
 from empirical.sources.tensors.safetensors_file import SafetensorsFile
 from empirical.sources.tensors.stream import ALPHA, VALUES, Pair, stream
@@ -76,7 +77,8 @@ class TensorFile:
         for name in BY_DOCUMENT:
             if name in told and axes == 1:
                 told[name] = told[name].reshape(1, -1) if name != "names" else told[name].ravel()
-            if name in told and (told[name].ndim == 0 or len(told[name]) != documents):
+            dims = 1 if name == "names" else 2
+            if name in told and (told[name].ndim != dims or len(told[name]) != documents):
                 raise InputError(
                     f"{shown(path)}: {name} has shape {told[name].shape}, expected one entry for"
                     f" each of {documents} documents. Save it so."
@@ -87,7 +89,7 @@ class TensorFile:
     def names(self) -> list[str]:
         """Those that it tells, or its path, with a number where it holds several documents."""
         if "names" in self.told:
-            return [str(name) for name in self.told["names"].tolist()]
+            return [*labels_of(self.told["names"], f"{shown(self.file.path)}: names")]
         path = shown(self.file.path)
         return [path] if self.axes == 1 else [f"{path}:{at}" for at in range(self.documents)]
 

@@ -29,6 +29,7 @@ from empirical.sources.tensors.labels import (
     visible_of,
 )
 from empirical.sources.tensors.stream import Pair, Stream
+from empirical.sources.texts import whole_characters
 from empirical.sources.windows import LEAST_LENGTH, Windows
 from empirical.tap.tap import TappedLayer
 
@@ -224,7 +225,7 @@ def given_tensors(
         windows=held,
         queries=_queries(queries, sizes),
         visible=visible_of(visible, stream.layers, sizes.positions),
-        model=str(model),
+        model=whole_characters(str(model), "model"),
         dtype=dtype_of(stream.first[1]),
         device=first.values.device.type,
         texts={} if tokens is None else texts_of(tokens, held.token_ids),

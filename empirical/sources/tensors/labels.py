@@ -4,7 +4,7 @@ each layer is visible. Imports numpy, torch for a type, and the windows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from empirical.errors import InputError
-from empirical.sources.texts import Document
+from empirical.errors import InputError, boundary
+from empirical.sources.texts import Document, whole_characters
 from empirical.sources.windows import Windows, windows
 
 NAME: Final = "documents given as tensors"
@@ -26,7 +26,7 @@ def names_of(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     """Read the names of documents, or make some."""
     if names is None:
         return tuple(f"document {place}" for place in range(count))
-    known = tuple(str(name) for name in names)
+    known = labels_of(names, "names")
     if len(known) != count or len(set(known)) != count:
         raise InputError(
             f"names: {len(known)} names, {len(set(known))} of them different, expected one for each"
@@ -37,15 +37,11 @@ def names_of(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
 
 def ids_of(token_ids: Any, shape: tuple[int, int]) -> NDArray[np.int32]:
     """Read token ids, (document, position)."""
-    try:
-        values = np.stack(
-            [one.cpu().numpy() if isinstance(one, Tensor) else np.asarray(one) for one in token_ids]
-        )
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            "token_ids: are no array (document, position), expected as many for each document. Give"
-            " them so."
-        ) from error
+    with boundary(
+        "token_ids: are no array (document, position) of whole numbers",
+        "expected as many for each document. Give them so.",
+    ):
+        values = np.stack([plain(one) for one in token_ids])
     if values.shape != shape or values.dtype.kind not in "iu" or values.min() < 0:
         raise InputError(
             f"token_ids: are {values.dtype} of shape {values.shape}, expected whole numbers from 0"
@@ -94,7 +90,10 @@ def visible_of(visible: Sequence[int] | None, layers: int, positions: int) -> tu
     """Read how many tokens are visible in each layer."""
     if visible is None:
         return (positions,) * layers
-    values = np.asarray(visible)
+    with boundary(
+        "visible: is no row of whole numbers", "expected one for each layer. Give them so."
+    ):
+        values = plain(visible)
     if (
         values.shape != (layers,)
         or values.dtype.kind not in "iu"
@@ -109,21 +108,44 @@ def visible_of(visible: Sequence[int] | None, layers: int, positions: int) -> tu
 
 def texts_of(tokens: Any, token_ids: NDArray[np.int32]) -> dict[int, str]:
     """Return what the ids of the documents stand for, in their order."""
+    wanted = np.unique(token_ids).tolist()
     if isinstance(tokens, Mapping):
-        known = {int(one): str(text) for one, text in tokens.items()}
-    else:
-        rows = [list(row) for row in tokens]
-        if [len(row) for row in rows] != [token_ids.shape[1]] * len(token_ids):
-            raise InputError(
-                "tokens: are laid out otherwise than token_ids, expected a text for each. Give them"
-                " so, or a mapping of ids to texts."
-            )
-        known = {}
-        for ids, row in zip(token_ids.tolist(), rows, strict=True):
-            for one, text in zip(ids, row, strict=True):
-                if known.setdefault(one, str(text)) != str(text):
-                    raise InputError(
-                        f"tokens: id {one} stands for {known[one]!r} and for {str(text)!r},"
-                        " expected one text. Look at how they were made."
-                    )
-    return {one: known[one] for one in np.unique(token_ids).tolist() if one in known}
+        with boundary(
+            "tokens: has a key that is no token id", "expected ids. Give a mapping of ids to texts."
+        ):
+            given = {int(one): text for one, text in tokens.items()}
+        known = {one: given[one] for one in wanted if one in given}
+        return dict(zip(known, labels_of(known.values(), "tokens"), strict=True))
+    with boundary(
+        "tokens: are no texts",
+        "expected a text for each token id. Give them so, or a mapping of ids to texts.",
+    ):
+        rows = [labels_of(row, "tokens") for row in tokens]
+    if [len(row) for row in rows] != [token_ids.shape[1]] * len(token_ids):
+        raise InputError(
+            "tokens: are laid out otherwise than token_ids, expected a text for each. Give them"
+            " so, or a mapping of ids to texts."
+        )
+    read: dict[int, str] = {}
+    for ids, row in zip(token_ids.tolist(), rows, strict=True):
+        for one, text in zip(ids, row, strict=True):
+            if read.setdefault(one, text) != text:
+                raise InputError(
+                    f"tokens: id {one} stands for {read[one]!r} and for {text!r}, expected one"
+                    " text. Look at how they were made."
+                )
+    return {one: read[one] for one in wanted}
+
+
+def labels_of(given: Iterable[Any], what: str) -> tuple[str, ...]:
+    """Read labels as texts of whole characters; bytes, as NumPy's type S has them, are UTF-8."""
+    with boundary(f"{what}: are no texts", "expected a list of texts. Give one."):
+        if isinstance(given, str):
+            raise TypeError("one text alone")
+        texts = [one.decode() if isinstance(one, bytes) else str(one) for one in given]
+    return tuple(whole_characters(text, what) for text in texts)
+
+
+def plain(given: Any) -> NDArray[Any]:
+    """Return an array of NumPy, of what torch holds too."""
+    return given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)

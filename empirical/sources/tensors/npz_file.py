@@ -6,10 +6,9 @@ Source: numpy.lib.format, the .npy format within the archive. Imports numpy.
 
 from __future__ import annotations
 
-import lzma
 import math
+import sys
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,23 +18,15 @@ from typing import IO, Any, Final
 import numpy as np
 from numpy.lib import format as npy
 
-from empirical.errors import InputError
-from empirical.sources.paths import shown
+from empirical.errors import InputError, boundary
+from empirical.sources.paths import opened, shown
 
 HEADERS: Final[dict[tuple[int, int], Callable[..., Any]]] = {
     (1, 0): npy.read_array_header_1_0,
     (2, 0): npy.read_array_header_2_0,
 }
 """What reads the header of an array, by the version of its format."""
-FAULTS: Final = (
-    OSError,
-    EOFError,
-    ValueError,
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    RuntimeError,  # of an archive with a password; of a way to compress that is not known
-)
+WHOLE: Final = "expected a whole file that np.savez wrote. Write it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +38,7 @@ class NpzFile:
     @property
     def names(self) -> set[str]:
         """Names of the arrays."""
-        with self._reading(), zipfile.ZipFile(self.path) as archive:
+        with self._archive() as archive:
             return {name.removesuffix(".npy") for name in archive.namelist()}
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -78,11 +69,7 @@ class NpzFile:
     @contextmanager
     def _member(self, name: str) -> Iterator[tuple[IO[bytes], np.dtype[Any], tuple[int, ...]]]:
         """Open an array behind its header, which tells its type and shape."""
-        with (
-            self._reading(),
-            zipfile.ZipFile(self.path) as archive,
-            archive.open(f"{name}.npy") as stream,
-        ):
+        with self._archive() as archive, archive.open(f"{name}.npy") as stream:
             version = npy.read_magic(stream)
             if version not in HEADERS:
                 raise self._damaged(f"{name} is of version {version} of the format")
@@ -111,18 +98,14 @@ class NpzFile:
             yield stream, dtype, shape
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Say of what cannot be read why, in one line."""
-        try:
-            yield
-        except InputError:
-            raise
-        except FAULTS as error:
-            told = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise self._damaged(told.splitlines()[0]) from error
+    def _archive(self) -> Iterator[zipfile.ZipFile]:
+        """Open the archive, and say of what cannot be read why, in one line."""
+        with (
+            boundary(f"{shown(self.path)}: cannot be read as .npz", WHOLE),
+            opened(self.path, most=sys.maxsize) as file,
+            zipfile.ZipFile(file) as archive,
+        ):
+            yield archive
 
     def _damaged(self, fault: str) -> InputError:
-        return InputError(
-            f"{shown(self.path)}: cannot be read as .npz ({fault.rstrip('.')}), expected a whole"
-            " file that np.savez wrote. Write it again."
-        )
+        return InputError(f"{shown(self.path)}: cannot be read as .npz ({fault}), {WHOLE}")

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
-from empirical.errors import InputError
+from empirical.errors import boundary
 from empirical.sources.paths import shown
 
 
@@ -45,13 +45,11 @@ class SafetensorsFile:
             if name in file.keys():  # noqa: SIM118 - the file is no mapping
                 return np.asarray(file.get_tensor(name))
             text = (file.metadata() or {})[name]
-        try:
+        with boundary(
+            f"{shown(self.path)}: {name} of its metadata is no JSON of texts",
+            "expected a list of as many as there are. Write it with json.dumps.",
+        ):
             return np.array(json.loads(text), dtype=str)
-        except (ValueError, RecursionError, TypeError) as error:
-            raise InputError(
-                f"{shown(self.path)}: {name} of its metadata is no JSON of texts, expected a list"
-                " of as many as there are. Write it with json.dumps."
-            ) from error
 
     def rows(self, name: str, axes: int) -> Iterator[torch.Tensor]:
         """Read a tensor entry by entry along its first `axes` axes."""
@@ -63,12 +61,11 @@ class SafetensorsFile:
     @contextmanager
     def _open(self) -> Iterator[Any]:
         """Open the file, and say of what cannot be read why, in one line."""
-        try:
-            with safe_open(self.path, framework="pt") as file:
-                yield file
-        except (SafetensorError, OSError, ValueError) as error:
-            told = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise InputError(
-                f"{shown(self.path)}: cannot be read as .safetensors ({told.splitlines()[0]}),"
-                " expected a whole file that safetensors wrote. Write it again."
-            ) from error
+        with (
+            boundary(
+                f"{shown(self.path)}: cannot be read as .safetensors",
+                "expected a whole file that safetensors wrote. Write it again, labels as int32.",
+            ),
+            safe_open(self.path, framework="pt") as file,
+        ):
+            yield file

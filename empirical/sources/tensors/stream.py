@@ -6,7 +6,7 @@ Imports the standard library only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
@@ -49,7 +49,7 @@ def stream(
     """
     _refuse_shapes(alpha, values)
     what = "documents" if values is None else "alpha"
-    known = _agreed(what, "count", count, _length(alpha), _length(values))
+    known = _agreed(what, "count", count, length_of(alpha), length_of(values))
     entries = _entries(alpha, what) if values is None else _paired(alpha, values, "documents")
     first = next(entries, END)
     if first is END:
@@ -88,14 +88,14 @@ def _layers_of(entry: Any, where: str) -> tuple[Iterator[Pair], int | None]:
     """Return the layers of one document, and how many there are; None where that is not known."""
     if isinstance(entry, tuple) and len(entry) == 2:
         alpha, values = entry
-        lengths = {_length(alpha), _length(values)} - {None}
+        lengths = {length_of(alpha), length_of(values)} - {None}
         if len(lengths) > 1:
             raise InputError(
-                f"{where}: alpha has {_length(alpha)} layers, values have {_length(values)},"
+                f"{where}: alpha has {length_of(alpha)} layers, values have {length_of(values)},"
                 " expected equally many. Look at the order of the axes."
             )
         return _paired(alpha, values, f"{where}, layers"), next(iter(lengths), None)
-    return _pairs(_entries(entry, where), where), _length(entry)
+    return _pairs(_entries(entry, where), where), length_of(entry)
 
 
 def _pairs(layers: Iterator[Any], where: str) -> Iterator[Pair]:
@@ -133,9 +133,10 @@ def _entries(given: Any, what: str) -> Iterator[Any]:
         ) from error
 
 
-def _length(given: Iterable[Any]) -> int | None:
+def length_of(given: Any) -> int | None:
+    """Return how many entries there are; None where that is not known."""
     try:
-        return len(given)  # type: ignore[arg-type]
+        return len(given)
     except TypeError:
         return None
 

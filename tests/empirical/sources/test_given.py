@@ -1,15 +1,19 @@
 """Models and documents in memory: lent and given back as they were, told by their weights."""
 
+import re
 from pathlib import Path
 
+import datasets
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+import transformers
 from support.families import FAMILIES, letters, tiny
 
 from empirical.errors import InputError
 from empirical.sources.digests import config_sha256, weights_sha256
-from empirical.sources.given import documents, held, is_text
+from empirical.sources.given import documents, held, is_text, tokenizer_of
 from empirical.sources.models import find
 
 
@@ -150,10 +154,135 @@ def test_documents_are_texts_paths_and_token_ids_in_their_order(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("text", "is_one"),
-    [("two words", True), ("one\n", True), ("x " * 5000, True), ("word", False), ("", False)],
+    [
+        *[("two words", True), ("one\n", True), ("x " * 5000, True), ("word", False), ("", False)],
+        ("注意力头选择权重最大的词。" * 3, True),
+        ("頭は重みの大きい語を選びます。" * 60, True),
+        ("หัวความสนใจเลือกคำ" * 2, True),
+        ("ຫົວຄວາມສົນໃຈເລືອກຄຳທີ່ມີນ້ຳໜັກຫຼາຍທີ່ສຸດ", True),
+        ("ក្បាលយកចិត្តទុកដាក់ជ្រើសរើសពាក្យធ្ងន់បំផុត", True),
+        ("ពាក្យ\u200bពាក្យ", True),
+        ("Rindfleischetikettierungsüberwachungsaufgabenübertragungsgesetz", True),
+        ("https://example.org/" + "a/" * 400, True),
+        ("https://example.org/a.txt", True),
+        ("a" * 300, True),
+        ("笔记/第一章.txt", False),
+        ("notes/absent.jsonl", False),
+        ("/absent/" + "a" * 100, False),
+        ("../" + "a" * 100, False),
+        ("a" * 100 + ".txt", False),
+        ("absent\\notes", False),
+        ("a\ud800b.txt", False),
+    ],
 )
 def test_a_text_is_told_from_a_path(text: str, is_one: bool):
     assert is_text(text) == is_one
+
+
+IDS = [(5, 6, 7), (8, 9, 10, 11)]
+PADDED = np.array([[5, 6, 7, 0], [8, 9, 10, 11]])
+MASK = np.array([[1, 1, 1, 0], [1, 1, 1, 1]])
+TEXTS = ["one", "two words"]
+
+
+def records(*names: str) -> list[dict[str, object]]:
+    columns = {"input_ids": PADDED, "attention_mask": MASK, "text": TEXTS}
+    return [{name: columns[name][row] for name in names} for row in range(2)]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        transformers.BatchEncoding({"input_ids": [[*row] for row in IDS]}),
+        transformers.BatchEncoding(
+            {"input_ids": torch.tensor(PADDED), "attention_mask": torch.tensor(MASK)}
+        ),
+        {"attention_mask": MASK == 1, "input_ids": PADDED, "labels": None},
+        pd.DataFrame({"text": TEXTS, "input_ids": [[*row] for row in IDS]}, index=[7, 9]),
+        pd.DataFrame(records("input_ids", "attention_mask")),
+        pd.Series([[*row] for row in IDS], index=["a", "b"]),
+        datasets.Dataset.from_list(records("input_ids", "attention_mask")),
+        datasets.Dataset.from_list(records("input_ids", "attention_mask")).with_format("torch"),
+        records("input_ids", "attention_mask", "text"),
+        (one for one in IDS),
+        iter([{"input_ids": torch.tensor([row])} for row in IDS]),
+        [transformers.BatchEncoding({"input_ids": [*row]}) for row in IDS],
+        (np.array(row, dtype=np.uint64) for row in IDS),
+        [{"input_ids": PADDED, "attention_mask": MASK}],
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_what_a_tokenizer_or_a_table_gives_is_token_ids_without_padding(given: object):
+    assert [one.token_ids for one in documents(given)] == IDS
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"text": TEXTS},
+        pd.DataFrame(records("text")),
+        pd.DataFrame(records("text"))["text"].tolist()[:0] + records("text"),
+        datasets.Dataset.from_list(records("text")),
+        ({"text": text} for text in TEXTS),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_texts_of_a_table_are_texts_of_one_word_too(given: object):
+    read = list(documents(given))
+    assert [(one.name, one.text) for one in read] == [
+        (f"document {number}", text) for number, text in enumerate(TEXTS)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"ids": [[1]], "a": 1}, "document 0: is dict of ids, a, expected input_ids or 'text'"),
+        ({}, "document 0: is dict of nothing, expected input_ids"),
+        (pd.DataFrame({"body": TEXTS}), "document 0: is DataFrame of body, expected input_ids"),
+        ([[1, 2], {"a": 1}], "document 1: is dict of a, expected input_ids"),
+        ({"text": ["a b", float("nan")]}, "document 1: field 'text' is of type float"),
+        ({"text": ["a \ud800"]}, "document 0: field 'text': character 2 is half of one"),
+        ({"input_ids": [[1, -1]]}, "document 0: is list, expected a text, a path, or token ids"),
+        ({"input_ids": [[[1]], [[2]]]}, "document 0: is list, expected a text, a path, or token"),
+        ({"input_ids": None}, "document 0: is NoneType, expected a text, a path, or token ids"),
+        ({"input_ids": [[1, 2]], "attention_mask": [[1]]}, "an attention_mask of 1, expected"),
+        ([[[1], [2, 3]]], "document 0: is list, expected a text, a path, or token ids"),
+        ([torch.zeros(3, dtype=torch.bfloat16)], "document 0: is Tensor of shape (3,), expected"),
+        ([torch.zeros(3, device="meta").int()], "document 0: is Tensor of shape (3,), expected"),
+        ([np.array([1, 2**31])], "document 0: is ndarray of shape (2,), expected a text"),
+        ([[2**70]], "document 0: is list, expected a text, a path, or token ids"),
+        ([1, 2, 3], "document 0: is int, expected a text, a path, or token ids"),
+        (b"bytes", "document 0: is int, expected a text, a path, or token ids"),
+        (object(), "documents: is object, expected texts, paths or rows of token ids"),
+        (torch.tensor(3), "documents: is Tensor, expected texts, paths or rows of token ids"),
+    ],
+)
+def test_what_holds_no_documents_is_named(given: object, said: str):
+    with pytest.raises(InputError, match=re.escape(said)) as caught:
+        list(documents(given))
+    assert "no such file" not in str(caught.value)
+
+
+class Processor:
+    """As those of multimodal models, whose first argument is images."""
+
+    def __init__(self) -> None:
+        self.tokenizer = letters()
+
+    def __call__(self, images: object) -> None:
+        raise ValueError("Incorrect image source")
+
+
+def test_a_processor_gives_its_tokenizer_and_what_is_none_of_transformers_is_refused():
+    processor = Processor()
+    assert tokenizer_of(processor) is processor.tokenizer
+    assert tokenizer_of(processor.tokenizer) is processor.tokenizer
+    assert tokenizer_of(None) is None
+    bare = processor.tokenizer.backend_tokenizer
+    for one in (bare, "gpt2", str.split, transformers.AutoTokenizer, 3):
+        with pytest.raises(InputError, match=r"is no tokenizer of transformers, expected one"):
+            tokenizer_of(one)
 
 
 @pytest.mark.parametrize(

@@ -186,16 +186,28 @@ REFUSED = {
         "gram by lag starts with 0.5, expected the cosine at lag 0",
     ),
     "words for cosines": ("--gram words.npy", "gram: expected numbers"),
-    "a header": ("--gram header.csv", "--gram header.csv: could not convert string 'a'"),
+    "a header": (
+        "--gram header.csv",
+        "--gram header.csv: cannot be read (could not convert string 'a'",
+    ),
     "ragged rows": (
         "--gram ragged.csv",
-        "--gram ragged.csv: the number of columns changed from 2 to 1",
+        "--gram ragged.csv: cannot be read (the number of columns changed from 2 to 1",
     ),
-    "an empty file": ("--gram empty.csv", "--gram empty.csv: it is empty, expected a square array"),
-    "a torn file": ("--gram torn.npz", "--gram torn.npz: File is not a zip file, expected"),
-    "no text": ("--gram words.csv", "--gram words.csv: 'utf-8' codec can't decode"),
+    "an empty file": (
+        "--gram empty.csv",
+        "--gram empty.csv: cannot be read (it is empty), expected a square array",
+    ),
+    "a torn file": (
+        "--gram torn.npz",
+        "--gram torn.npz: cannot be read (File is not a zip file), expected",
+    ),
+    "no text": ("--gram words.csv", "--gram words.csv: cannot be read ('utf-8' codec can't decode"),
     "a folder": ("--gram ./", "--gram .: no such file, expected"),
-    "no array": ("--gram pickle.npy", "--gram pickle.npy: it is no file of NumPy's, expected"),
+    "no array": (
+        "--gram pickle.npy",
+        "--gram pickle.npy: cannot be read (it is no file of NumPy's), expected",
+    ),
     "several arrays": (
         "--gram two.npz",
         "it holds the arrays first, second, none of them called gram",

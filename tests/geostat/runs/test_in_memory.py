@@ -159,7 +159,7 @@ def test_what_a_call_names_is_read_as_on_the_command_line(tmp_path: Path):
     [
         ({"documents": []}, "documents: holds none, expected text files"),
         ({"documents": ["a text of words", " "]}, "document 1: is an empty text"),
-        ({"documents": ["a text \ud800 of words"]}, "document 0: is no Unicode text (at letter 7)"),
+        ({"documents": ["a text \ud800 of words"]}, "document 0: character 7 is half of one"),
         ({"documents": [[1, 2**31]]}, "whole numbers from 0 to 2³¹ − 1"),
         ({"documents": [[1, 2, 3]], "queries": 8}, "queries 8: expected last, last:Q"),
         ({"documents": None}, "tokenizer: is missing"),

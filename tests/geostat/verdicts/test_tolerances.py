@@ -2,13 +2,32 @@
 refused.
 """
 
+import os
 from pathlib import Path
 
 import pytest
 
+from empirical.errors import InputError as MeasurementError
 from geostat.errors import InputError
 from geostat.verdicts.claims import CLAIMS
 from geostat.verdicts.tolerances import DEFAULT_TOLERANCES, Tolerance, read_tolerances
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="no paths of open files here")
+def test_tolerances_may_come_through_a_pipe_that_ends_and_through_nothing_else(tmp_path: Path):
+    end, start = os.pipe()
+    with os.fdopen(start, "w") as file:
+        file.write("[norms.cv]\nat_most = 0.2\n")
+    assert read_tolerances(Path(f"/dev/fd/{end}"))["norms.cv"].value == 0.2
+    os.close(end)
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    with pytest.raises(MeasurementError, match="zero: is a pipe, a device or a socket, expected"):
+        read_tolerances(tmp_path / "zero")
+    (tmp_path / "large").write_bytes(b"#" * 2**21)
+    with pytest.raises(MeasurementError, match="holds 2097152 bytes, expected at most 1048576"):
+        read_tolerances(tmp_path / "large")
+    with pytest.raises(InputError, match=r"cannot be read \(Is a directory\)"):
+        read_tolerances(tmp_path)
 
 
 def test_every_claim_has_a_tolerance_with_a_source():

@@ -2,12 +2,17 @@
 and Grams from files.
 """
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 import xarray as xr
+from support.raising import RAISED, raising
 from support.spine import Finished, geostat, refused
 
 import geostat as gs
+from empirical.errors import InputError as MeasurementError
 from geostat.errors import InputError
 from geostat.what_if.answer import Asked, answer
 from geostat.what_if.start import from_head, is_file, measured_of_head, read_gram
@@ -113,6 +118,27 @@ def test_one_row_or_column_is_a_lag_profile(shape, tmp_path):
     lags = np.exp(-0.5 * np.arange(6))
     np.save(tmp_path / "lags.npy", lags.reshape(shape))
     np.testing.assert_array_equal(read_gram(tmp_path / "lags.npy"), lags)
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="no paths of open files here")
+def test_a_gram_may_come_through_a_pipe_that_ends_and_through_nothing_else(tmp_path):
+    end, start = os.pipe()
+    with os.fdopen(start, "w") as file:
+        file.write("1, 0.5\n0.5, 1\n")
+    np.testing.assert_array_equal(read_gram(Path(f"/dev/fd/{end}")), [[1, 0.5], [0.5, 1]])
+    os.close(end)
+    for name in ("zero.csv", "zero.npy"):
+        (tmp_path / name).symlink_to("/dev/zero")
+        with pytest.raises(MeasurementError, match=f"{name}: is a pipe, a device or a socket"):
+            read_gram(tmp_path / name)
+
+
+@pytest.mark.parametrize("error", RAISED, ids=lambda error: type(error).__name__)
+def test_whatever_reading_a_gram_raises_is_one_line(tmp_path, monkeypatch, error):
+    np.save(tmp_path / "a.npy", np.eye(3))
+    monkeypatch.setattr(np, "load", raising(error))
+    with pytest.raises(MeasurementError, match=r"cannot be read \(.*\), expected a square array"):
+        read_gram(tmp_path / "a.npy")
 
 
 def test_a_study_under_a_gram_from_a_file(tmp_path):

@@ -191,6 +191,22 @@ def strange(folder: Path, name: str, text: bytes) -> Path:
     return folder / name
 
 
+def odd(folder: Path, make: Callable[[Path], None]) -> Path:
+    make(folder / "a.npz")
+    return folder / "a.npz"
+
+
+def odd_ids(dtype: torch.dtype) -> Callable[[Path], Path]:
+    """A file whose token ids are no whole numbers."""
+
+    def write(folder: Path) -> Path:
+        held = {name: torch.tensor(arrays()[name]) for name in ("alpha", "values", "token_ids")}
+        save_file(held | {"token_ids": held["token_ids"].to(dtype)}, folder / "a.safetensors")
+        return folder / "a.safetensors"
+
+    return write
+
+
 def bad_files() -> dict[str, tuple[Callable[[Path], Path], str]]:
     """What is wrong with a file → how to make it, and what is said."""
     whole = arrays()
@@ -244,6 +260,35 @@ def bad_files() -> dict[str, tuple[Callable[[Path], Path], str]]:
         "no header": (without_header, "cannot be read as .npz"),
         "no JSON": (safe(names="[1,"), "names of its metadata is no JSON of texts"),
         "no list": (safe(names='"a"'), "names has shape (), expected one entry"),
+        "nested names": (
+            npz(names=np.array([[one] for one in NAMES])),
+            "names has shape (3, 1), expected one",
+        ),
+        "half a character": (
+            npz(names=np.array(["a", "b", "c\ud800"])),
+            "a.npz: names: character 1 is half of one (\\ud800)",
+        ),
+        "half a character in JSON": (
+            safe(names='["a", "b", "\\ud800"]'),
+            "a.safetensors: names: character 0 is half of one (\\ud800)",
+        ),
+        "beyond Unicode": (
+            npz(names=np.array([0x110000, 1, 2], np.uint32).view("U1")),
+            "a.npz: names: are no texts (",
+        ),
+        "tokens beyond Unicode": (
+            npz(tokens=np.full((3, 20), 0x7FFFFFFF, np.uint32).view("U1")),
+            "tokens: are no texts (",
+        ),
+        "no UTF-8": (npz(names=np.array([b"a", b"b", b"\xff"])), "names: are no texts ('utf-8'"),
+        "large ids": (npz(token_ids=np.full((3, 20), 2**31)), "the largest is 2147483648"),
+        "vast ids": (npz(token_ids=np.full((3, 20), 2**64 - 1, np.uint64)), "the largest is 18446"),
+        "negative ids": (npz(token_ids=np.full((3, 20), -1)), "expected whole numbers from 0"),
+        "bfloat16 ids": (odd_ids(torch.bfloat16), "cannot be read as .safetensors"),
+        "float8 ids": (odd_ids(torch.float8_e5m2), "cannot be read as .safetensors"),
+        "float ids": (odd_ids(torch.float32), "token_ids: are float32 of shape (3, 20), expected"),
+        "a pipe": (lambda f: odd(f, os.mkfifo), "is no such file, expected"),
+        "a device": (lambda f: odd(f, lambda p: os.symlink("/dev/zero", p)), "is no such file"),
     }
 
 
