@@ -119,7 +119,7 @@ def _files_of(folder: Path, pattern: str) -> list[Path]:
             if index.suffix == ".json" and index.is_file():
                 named += map(str, json.loads(index.read_bytes())["weight_map"].values())
     files = {folder / name for name in named if not name.endswith(".json")}
-    return sorted(files | set(folder.glob(pattern)))
+    return sorted({file for file in files if file.exists()} | set(folder.glob(pattern)))
 
 
 def _weight_files(folder: Path, *, allow_pickle: bool) -> tuple[Path, ...]:
