@@ -342,7 +342,7 @@ OUTSIDE = (1e17, 1e20, 1e30, 1e38, 1e-16, 3e-21, 1e-30, 1e-44)
 @pytest.mark.parametrize("scale", OUTSIDE)
 def test_values_that_float32_cannot_square_are_refused_and_float64_can(scale: float) -> None:
     alpha, values = np.array([0.5, 0.3, 0.2]), np.array([[1.0, 0.0], [-0.5, 0.5], [1.0, 0.2]])
-    with pytest.raises(InputError, match="its largest value state is .*, expected one from 9e-16"):
+    with pytest.raises(InputError, match=r"its largest value state is .*, expected one from 9e-16"):
         separability(alpha, (values * scale).astype(np.float32))
     with pytest.raises(InputError, match="kv_head 0: its largest"):
         separability(torch.tensor(alpha), torch.tensor(values * scale, dtype=torch.float32))
