@@ -4,11 +4,12 @@ and reports for numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import xarray as xr
 
+from geostat.datasets.flags import reasons
 from reports.text.number import percent, rounded
 
 
@@ -20,16 +21,32 @@ def quartiles(values: xr.DataArray | np.ndarray) -> tuple[float, float, float, i
     return float(middle), float(low), float(high), known.size
 
 
-def spread(values: xr.DataArray, show: Callable[[float], str]) -> tuple[str, str]:
-    """The median of the finite values, and their quartiles as words in brackets; n/a where there
-    are none.
+def spread(values: xr.DataArray, show: Callable[[float], str], reason: str = "") -> tuple[str, str]:
+    """The median of the finite values, and their quartiles as words in brackets; n/a, and the
+    reason as far as it is known, where there are none.
     """
     middle, low, high, known = quartiles(values)
     return (
         (show(middle), f"(middle half {show(low)} to {show(high)})")
         if known
-        else ("n/a", "(no estimate)")
+        else ("n/a", f"(no estimate: {reason})" if reason else "(no estimate)")
     )
+
+
+def why(data: xr.Dataset, flags: str, meanings: Mapping[str, str]) -> str:
+    """The first of some reasons that the flags of a group give for a head, in words; nothing where
+    they give none of them.
+
+    >>> data = xr.Dataset({"flags": ("head", [0, 2])})
+    >>> data["flags"].attrs = {"flag_masks": [1, 2], "flag_meanings": "late lost"}
+    >>> why(data, "flags", {"lost": "it was lost", "late": "it came late"})
+    'it was lost'
+    """
+    if flags not in data or "flag_masks" not in data[flags].attrs:
+        return ""
+    every = int(np.bitwise_or.reduce(data[flags].values.astype(np.int64), axis=None))
+    given = set(reasons(xr.DataArray(every, attrs=data[flags].attrs)))
+    return next((words for name, words in meanings.items() if name in given), "")
 
 
 def hundredths(value: float) -> str:
