@@ -29,10 +29,10 @@ MEASURES = ("precision", "recall", "r_min", "r_max")
 """Columns that a kernel writes for each N."""
 
 LEAST: Final = 2.0**-50
-MOST: Final = 2.0**56
+MOST: Final = 2.0**50
 """Between which the largest entry of a kv_head's value states must lie, unless all are 0, so that
-sums of squares are finite in float32, and those of contributions a thousand times smaller are not
-below its normal numbers, where they lose their digits.
+squares summed over dimensions and tokens are finite in float32, and those of contributions a
+thousand times smaller are not below its normal numbers, where they lose their digits.
 """
 
 ArrayLike = np.ndarray | torch.Tensor

@@ -81,9 +81,10 @@ def other_output(old: Mapping[str, Any], new: Mapping[str, Any], dtype: str) -> 
 
 def _fixed_tokens(model: PreTrainedModel) -> Tensor:
     """Return tokens from all over the vocabulary, (1, position), as many as the model reads."""
-    config = model.get_decoder().config
-    longest = getattr(config, "max_position_embeddings", None) or TOKENS
-    known = getattr(config, "vocab_size", None) or 2
+    decoder = model.get_decoder()
+    longest = getattr(decoder.config, "max_position_embeddings", None) or TOKENS
+    held = getattr(getattr(decoder.get_input_embeddings(), "weight", None), "shape", (2,))[0]
+    known = min(held, getattr(decoder.config, "vocab_size", None) or held)
     return (torch.arange(min(TOKENS, longest)) * max(known // TOKENS, 1) % known)[None]
 
 

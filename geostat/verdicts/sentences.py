@@ -17,11 +17,9 @@ import xarray as xr
 
 from geostat import paper
 from geostat.bounds.overall import overall
-from geostat.datasets.parts import PART
+from geostat.datasets.flags import why
 from geostat.datasets.queries import queries_in_words
 from geostat.datasets.tokens import most_tokens
-from geostat.fits.norms.variables import FLAGS
-from geostat.fits.similarity.variables import FIT_REASONS, HEAD_REASONS
 from geostat.verdicts.errata import paper_for_readers
 from geostat.verdicts.scoreboard.key_results import key_results
 from geostat.verdicts.scoreboard.scoreboard import scoreboard
@@ -31,19 +29,14 @@ from geostat.verdicts.words import (
     exactly,
     hundredths,
     in_percent,
+    part_in_words,
     plus_minus,
     quartiles,
+    sees_sink,
     spread,
-    why,
+    without_sink,
 )
 from reports.text.number import count, percent, rounded
-
-NOT_VISIBLE: Final = "the sink at position 0 is not visible to the last token"
-
-
-def _sink_visible(fits: xr.Dataset) -> bool:
-    """Whether the analysed query sees the sink in some layer."""
-    return "sink_visible" not in fits or bool(fits["sink_visible"].any())
 
 
 def summarise(tree: xr.DataTree, tolerances: Mapping[str, Tolerance] | None = None) -> xr.Dataset:
@@ -69,16 +62,6 @@ def summarise(tree: xr.DataTree, tolerances: Mapping[str, Tolerance] | None = No
     result.attrs["key_results"] = key_results(whole)
     result.attrs |= paper_for_readers()
     return result
-
-
-def part_in_words(tree: xr.DataTree) -> str:
-    """Say, before a sentence, of which layers it speaks, where others see another number of
-    tokens (`geostat.datasets.parts`).
-    """
-    part = tree.attrs.get(PART)
-    if part is None:
-        return ""
-    return f"Layers that see {part['tokens']:,} tokens, {part['layers']} of {part['of']}: "
 
 
 def _separability(tree: xr.DataTree, summary: xr.Dataset) -> str:
@@ -145,7 +128,7 @@ def _norms(norms: xr.Dataset, tolerances: Mapping[str, Tolerance]) -> str:
     tolerance, most = (tolerances[f"norms.{claim}"].value for claim in ("cv", "sink"))
     heads = quartiles(norms["cv_token"])[3]
     within = int((norms["cv_token"] <= tolerance).sum())
-    reason = why(norms, "flags", {name: FLAGS[name] for name in ("no_norms", "zero_norms")})
+    reason = why(norms, "flags", ["no_norms", "zero_norms"])
     (token, tokens), (profile, profiles), (rest, rests) = (
         spread(norms[name], in_percent, reason)
         for name in ("cv_token", "cv_profile", "cv_position")
@@ -159,11 +142,8 @@ def _norms(norms: xr.Dataset, tolerances: Mapping[str, Tolerance]) -> str:
         f" would be {rest} {rests} after averaging over ever more"
     )
     sinks = quartiles(norms["lam"])[3]
-    if not sinks and not _sink_visible(norms):
-        return f"{text}; {NOT_VISIBLE}"
     if not sinks:
-        reason = reason or why(norms, "flags", {"no_sink": FLAGS["no_sink"]})
-        return f"{text}; the sink's λ has no estimate ({reason or 'its norm is not known'})"
+        return f"{text}; {without_sink(norms, 'λ', reason or why(norms, 'flags', ['no_sink']))}"
     compressed = int((norms["lam"] <= most).sum())
     middle, half = spread(norms["lam"], hundredths)
     return (
@@ -181,7 +161,7 @@ def _similarity(similarity: xr.Dataset, tolerance: float) -> str:
     within = int((exponential <= tolerance).sum())
     known = similarity["beta"].sel(gram="exponential").notnull() & similarity["rho0"].notnull()
     impossible = int((~similarity["feasible"].sel(gram="exponential").astype(bool) & known).sum())
-    reason = why(similarity, "flags", FIT_REASONS)
+    reason = why(similarity, "flags")
     (miss, misses), (rival, rivals) = (
         spread(exponential, hundredths, reason),
         spread(offset, lambda value: rounded(value, digits=2).plain, reason),
@@ -195,12 +175,12 @@ def _similarity(similarity: xr.Dataset, tolerance: float) -> str:
         f" more, misses it by {rival} {rivals}; {negative} of all cosines are negative, which no"
         " exponential is"
     )
-    if not bool(known.any()) and not _sink_visible(similarity):
+    if not bool(known.any()) and not sees_sink(similarity):
         return text + "; no value head has both a fitted decay and a visible sink."
     if not bool(known.any()):
-        sink = {name: HEAD_REASONS[name] for name in ("no_data", "no_sink_cosine")}
-        lost = why(similarity, "head_flags", sink) or reason or "which of them lacks is not known"
-        return f"{text}; no value head has both a fitted decay and a cosine with the sink ({lost})."
+        lost = why(similarity, "head_flags", ["no_data", "no_sink_cosine"]) or reason
+        lost = f" ({lost})" if lost else ""
+        return f"{text}; no value head has both a fitted decay and a cosine with the sink{lost}."
     return (
         text
         + f", and in {impossible} of {int(known.sum())} value heads no vectors can have the cosines"
@@ -234,10 +214,8 @@ def _weights(weights: xr.Dataset) -> str:
         )
     if int(weights["rival_loss_left_out_se"].notnull().any("rival").sum()):
         text += f"; {_best_forms(weights)}"
-    if not quartiles(weights["p_sink"])[3] and not _sink_visible(weights):
-        return f"{text}; {NOT_VISIBLE}."
     if not quartiles(weights["p_sink"])[3]:
-        return text + "; the sink's share of the attention has no estimate (no head has weights)."
+        return f"{text}; {without_sink(weights, 'share of the attention')}."
     return text + f"; the sink takes {sink} of the attention in the median head {sinks}."
 
 

@@ -4,13 +4,37 @@ and reports for numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
 
-from geostat.datasets.flags import reasons
+from geostat.datasets.parts import PART
 from reports.text.number import percent, rounded
+
+
+def sees_sink(fits: xr.Dataset) -> bool:
+    """Whether the analysed query sees the sink in some layer."""
+    return "sink_visible" not in fits or bool(fits["sink_visible"].any())
+
+
+def without_sink(fits: xr.Dataset, what: str, reason: str = "") -> str:
+    """Say why a number of the sink is missing in every head: no layer sees the sink, or `what` has
+    no estimate, with the reason as far as it is known.
+    """
+    if not sees_sink(fits):
+        return "the sink at position 0 is not visible to the last token"
+    return f"the sink's {what} has no estimate" + (f" ({reason})" if reason else "")
+
+
+def part_in_words(tree: xr.DataTree) -> str:
+    """Say, before a sentence, of which layers it speaks, where others see another number of
+    tokens (`geostat.datasets.parts`).
+    """
+    part = tree.attrs.get(PART)
+    if part is None:
+        return ""
+    return f"Layers that see {part['tokens']:,} tokens, {part['layers']} of {part['of']}: "
 
 
 def quartiles(values: xr.DataArray | np.ndarray) -> tuple[float, float, float, int]:
@@ -31,22 +55,6 @@ def spread(values: xr.DataArray, show: Callable[[float], str], reason: str = "")
         if known
         else ("n/a", f"(no estimate: {reason})" if reason else "(no estimate)")
     )
-
-
-def why(data: xr.Dataset, flags: str, meanings: Mapping[str, str]) -> str:
-    """The first of some reasons that the flags of a group give for a head, in words; nothing where
-    they give none of them.
-
-    >>> data = xr.Dataset({"flags": ("head", [0, 2])})
-    >>> data["flags"].attrs = {"flag_masks": [1, 2], "flag_meanings": "late lost"}
-    >>> why(data, "flags", {"lost": "it was lost", "late": "it came late"})
-    'it was lost'
-    """
-    if flags not in data or "flag_masks" not in data[flags].attrs:
-        return ""
-    every = int(np.bitwise_or.reduce(data[flags].values.astype(np.int64), axis=None))
-    given = set(reasons(xr.DataArray(every, attrs=data[flags].attrs)))
-    return next((words for name, words in meanings.items() if name in given), "")
 
 
 def hundredths(value: float) -> str:

@@ -335,7 +335,7 @@ def test_bad_input_is_refused_in_one_line(
     assert "\n" not in str(refused.value)
 
 
-OUTSIDE = (1e17, 1e20, 1e30, 1e38, 1e-16, 3e-21, 1e-30, 1e-44)
+OUTSIDE = (1e16, 1e20, 1e30, 1e38, 1e-16, 3e-21, 1e-30, 1e-44)
 """Scales beyond which float32 squares nothing."""
 
 
@@ -352,7 +352,7 @@ def test_values_that_float32_cannot_square_are_refused_and_float64_can(scale: fl
 
 
 @settings(max_examples=40, deadline=None)
-@given(head=heads, scale=st.sampled_from([1e-14, 1e-12, 1e12, 1e15]))
+@given(head=heads, scale=st.sampled_from([1e-14, 1e-12, 1e12, 1e14]))
 def test_what_is_not_refused_has_the_numbers_of_exact_squares(
     head: tuple[np.ndarray, np.ndarray], scale: float
 ) -> None:
