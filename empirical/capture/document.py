@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import torch
 
-from empirical.capture.layer_view import LayerView, finite_rows, refuse_non_finite, refuse_unless
+from empirical.capture.layer_view import LayerView, refuse_unless, refuse_unsound, sound_rows
 from empirical.capture.observers import Buffers, Observer
 from empirical.capture.together import LAYERS, alike, together
 from empirical.capture.waiting import Waiting
@@ -27,7 +27,7 @@ AHEAD: Final = 2
 """Layers that may wait for the thread beside; more would fill the memory."""
 
 CHECK: Final = ""
-"""Stands for a group where what is kept is whether a captured row is finite."""
+"""Stands for a group where what is kept is whether captured rows pass a check."""
 
 
 class Document:
@@ -56,7 +56,7 @@ class Document:
         if not view.on_device:
             self._measure_on_host(view)
             return
-        for what, rows in finite_rows(view).items():
+        for what, rows in sound_rows(view).items():
             self.waiting.add((CHECK, view.layer, what), rows)
         if self.gathered and not alike(self.gathered[0], view):
             self._measure_gathered()
@@ -72,7 +72,7 @@ class Document:
         """Wait for what is under way, bring the arrays to the host and return all of them.
 
         Raises:
-            InputError: if a captured row holds NaN or infinity.
+            InputError: if a captured row holds NaN or infinity, or values that cannot be squared.
         """
         self._measure_gathered()
         while self.pending:
@@ -88,7 +88,7 @@ class Document:
 
     def _measure_on_host(self, view: LayerView) -> None:
         """Have a layer measured on the CPU; where the model has one core, all of it here."""
-        refuse_non_finite(view, self.name)
+        refuse_unsound(view, self.name)
         cores = torch.get_num_threads()
         apart = [one for one in self.observers if cores > 1 and getattr(one, "beside", False)]
         later = self.beside.submit(self._measure, view, apart) if apart else None
@@ -124,7 +124,7 @@ class Document:
         if ready is not None:
             ready.synchronize()
         copied = view.on_host()
-        refuse_non_finite(copied, self.name)
+        refuse_unsound(copied, self.name)
         self._measure(copied, observers)
 
     def _measure(self, view: LayerView, observers: Sequence[Observer]) -> None:

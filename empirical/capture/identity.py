@@ -21,6 +21,7 @@ from empirical.capture.source import Described
 from empirical.errors import InputError
 from empirical.measure.convention import Convention
 from empirical.schema import SCHEMA_VERSION
+from empirical.sources.fingerprint import other_output
 from empirical.sources.queries import Queries
 from empirical.sources.windows import Windows
 from empirical.store.stored_run import StoredRun
@@ -31,8 +32,11 @@ LIBRARIES = ("torch", "transformers", "numpy", "numba")
 UNTOLD = {"measure": "cpu"}
 """What runs were whose provenance does not tell it, as it was not to be chosen."""
 
-UNTOLD_OF_MODEL = frozenset({"config_sha256"})
+UNTOLD_OF_MODEL = frozenset({"config_sha256", "code_sha256", "fingerprint"})
 """What a run's provenance may not tell of its model: where it does not, any will do."""
+
+FINGERPRINT = "model.fingerprint"
+"""What the provenance tells of what a model does, compared within rounding."""
 
 RECORDED_ONLY = "git_commit"
 """All other provenance must agree before documents are added to a store."""
@@ -145,6 +149,12 @@ def refuse_other(store: StoredRun, recorded: Mapping[str, Any], windows: Windows
     """
     held, names = store.documents, windows.names
     for name, old, new in differing(store.attributes, recorded):
+        if name == FINGERPRINT:
+            raise InputError(
+                f"{store.path}: was measured with a model that computes other numbers from the same"
+                f" tokens ({new}), as where a hook, a module or code was changed. Use --fresh to"
+                " measure again, or another --out."
+            )
         raise InputError(
             f"{store.path}: was measured with {name} = {old}, this run has {new}. Use --fresh"
             " to measure again, or another --out."
@@ -168,15 +178,25 @@ def differing(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> list[tuple
     for name, new in asked.items():
         old = stored.get(name, UNTOLD.get(name))
         if isinstance(old, Mapping) and isinstance(new, Mapping):
-            out += [
-                (f"{name}.{key}", old.get(key), new.get(key))
-                for key in sorted({*old, *new})
-                if old.get(key) != new.get(key)
-                and not (key in UNTOLD_OF_MODEL and old.get(key) is None)
-            ]
+            out += _differing_within(name, old, new)
         elif old != new and name != RECORDED_ONLY:
             out.append((name, old, new))
     return out
+
+
+def _differing_within(
+    name: str, stored: Mapping[str, Any], asked: Mapping[str, Any]
+) -> list[tuple[str, Any, Any]]:
+    """As `differing`, of the entries of one; a fingerprint last, for others say more."""
+    out, last = [], []
+    for key in sorted({*stored, *asked}):
+        old, new, whole = stored.get(key), asked.get(key), f"{name}.{key}"
+        if whole == FINGERPRINT and old and new:
+            where = other_output(old, new, str(asked.get("dtype")))
+            last += [(whole, "one", f"another from {where} on")] if where else []
+        elif old != new and not (key in UNTOLD_OF_MODEL and old is None):
+            out.append((whole, old, new))
+    return out + last
 
 
 def machine() -> dict[str, Any]:

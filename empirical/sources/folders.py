@@ -7,7 +7,9 @@ Imports huggingface_hub and transformers, and what converts the built-in model.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,10 +134,28 @@ def _refuse_endless(folder: Path) -> None:
             refuse_unbounded(file, file.stat())
 
 
+def _files_of(folder: Path, pattern: str) -> list[Path]:
+    """Return weight files of a folder, and those that its index or its configuration names,
+    wherever they lie.
+    """
+    named: list[str] = []
+    # who opens what cannot be read here says so
+    with suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
+        told = json.loads((folder / "config.json").read_bytes()).get("transformers_weights")
+        named += [told] if isinstance(told, str) and Path(told).match(f"{pattern}*") else []
+    indexes = [*folder.glob(f"{pattern}.index.json"), *(folder / name for name in named)]
+    for index in indexes:
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            if index.suffix == ".json" and index.is_file():
+                named += map(str, json.loads(index.read_bytes())["weight_map"].values())
+    files = {folder / name for name in named if not name.endswith(".json")}
+    return sorted({file for file in files if file.exists()} | set(folder.glob(pattern)))
+
+
 def _weight_files(folder: Path, *, allow_pickle: bool) -> tuple[Path, ...]:
     """Return the weight files of a local folder."""
-    files = sorted(folder.glob("*.safetensors")) or (
-        sorted(folder.glob("pytorch_model*.bin")) if allow_pickle else []
+    files = _files_of(folder, "*.safetensors") or (
+        _files_of(folder, "pytorch_model*.bin") if allow_pickle else []
     )
     if not (folder / "config.json").is_file() or not files:
         held = sorted(file.name for file in folder.glob("*.gguf"))

@@ -87,6 +87,7 @@ class HeldModel:
                 self.decoder,
                 self.tokenizer,
                 id=name or type(self.decoder).__name__,
+                whole=self.whole,
                 revision=getattr(self.decoder.config, "_commit_hash", None),
                 sha256=weights_sha256(self.decoder) if self.hashed else None,
                 dtype=_dtype(self.decoder),

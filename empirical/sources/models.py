@@ -6,7 +6,7 @@ which type, on which device. Imports torch, transformers and safetensors only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
@@ -20,7 +20,8 @@ from transformers import (
 )
 
 from empirical.errors import InputError
-from empirical.sources.digests import config_sha256
+from empirical.sources.digests import code_sha256, config_sha256
+from empirical.sources.fingerprint import fingerprint
 from empirical.sources.folders import Source, source_of
 from empirical.sources.pretrained import (
     in_one_line,
@@ -32,7 +33,7 @@ from empirical.sources.pretrained import (
     refuse_unfit,
 )
 from empirical.tap.refusals import attention_layers, refuse_too_long
-from empirical.tap.tap import tap
+from empirical.tap.tap import TappedLayer
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -64,14 +65,21 @@ class LoadedModel:
     device: str
     sliding_window: int | None = None
     """Tokens of the window of layers that have one; None where none has."""
+    code_sha256: str | None = None
+    """Of the Python code that came with it (`digests.code_sha256`); None where none did."""
+    fingerprint: Mapping[str, list[float | None]] | None = None
+    """Numbers of what it does (`fingerprint.fingerprint`)."""
 
-    def provenance(self) -> dict[str, str | int | None]:
-        """Return what a run records of its model; of a sliding window only where there is one, of
-        the beginning-of-text token (None: there is none) only where there is a tokenizer.
+    def provenance(self) -> dict[str, Any]:
+        """Return what a run records of its model; of a sliding window, code and a fingerprint only
+        where there is one, of the beginning-of-text token (None: there is none) only where there is
+        a tokenizer.
         """
-        left_out = {"model", "tokenizer"} | (
-            {"sliding_window"} if self.sliding_window is None else set()
-        )
+        left_out = {"model", "tokenizer"} | {
+            name
+            for name in ("sliding_window", "code_sha256", "fingerprint")
+            if getattr(self, name) is None
+        }
         known = {} if self.tokenizer is None else {"bos_token_id": self.tokenizer.bos_token_id}
         return known | {
             field.name: getattr(self, field.name)
@@ -148,20 +156,25 @@ class FoundModel:
 
 
 def loaded(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, *, id: str, **identity: Any
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase | None,
+    *,
+    id: str,
+    whole: torch.nn.Module | None = None,
+    **identity: Any,
 ) -> LoadedModel:
-    """Return a model in evaluation mode with what identifies it, its sizes as two tokens that go
-    through the tap show them.
+    """Return a model in evaluation mode with what identifies it, its sizes as a few tokens that go
+    through the tap show them; whole: the module that it is part of, if it is.
 
     Raises:
         InputError: the tap refuses the model, or its layers differ.
     """
     shapes: list[tuple[int, ...]] = []  # of each layer
-    tap(
-        model,
-        torch.tensor([[0, 1]]),
-        lambda layer: shapes.append((layer.alpha.shape[2], *layer.values.shape[1::2])),
-    )
+
+    def keep(layer: TappedLayer) -> None:
+        shapes.append((layer.alpha.shape[2], *layer.values.shape[1::2]))
+
+    told = fingerprint(model, keep)
     if len(set(shapes)) != 1:
         raise InputError(
             f"{id}: its layers differ in heads or in their dimension, expected the same in each."
@@ -173,6 +186,8 @@ def loaded(
         tokenizer=tokenizer,
         id=id,
         config_sha256=config_sha256(model.get_decoder()),
+        code_sha256=code_sha256(whole or model),
+        fingerprint=told,
         family=model.get_decoder().config.model_type,
         layers=len(shapes),
         heads=heads,

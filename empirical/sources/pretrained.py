@@ -148,7 +148,8 @@ def read_headers(source: Source) -> tuple[str, dict[str, int]] | None:
     folder = Path(source.folder)
     if source.gguf is not None:
         return gguf_tensors(folder / source.gguf)
-    if source.revision is None and any(folder.glob("*.safetensors")):
+    files = source.identified_by or folder.glob("*.safetensors")
+    if source.revision is None and any(file.suffix == ".safetensors" for file in files):
         with in_one_line(source, "weights"):
             return "", safetensors_tensors(safetensors_files(folder))
     return None

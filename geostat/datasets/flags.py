@@ -6,7 +6,8 @@ Imports numpy and xarray.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,26 @@ def flags(
         more={"flag_masks": masks, "flag_meanings": " ".join(meanings), "note": note},
         dims=dims,
     )
+
+
+def why(data: xr.Dataset, name: str, among: Collection[str] = ()) -> str:
+    """Return what the first of the reasons, of all or those `among`, that flags give anywhere
+    means, in the words that stand beside them; "" where they give none.
+
+    >>> record = flags("flags", "why", {"lost": "no data; gone", "rough": "two"}, ("head",))
+    >>> data = xr.Dataset({"flags": ("head", [0, 3], record.attributes)})
+    >>> why(data, "flags"), why(data, "flags", ["rough"])
+    ('no data; gone', 'two')
+    """
+    attributes = data[name].attrs if name in data else {}
+    if not {"flag_masks", "flag_meanings", "note"} <= attributes.keys():
+        return ""
+    every = np.bitwise_or.reduce(data[name].values.astype(np.int64), axis=None)
+    given = reasons(xr.DataArray(every, attrs=attributes))
+    words = "|".join(map(re.escape, str(attributes["flag_meanings"]).split()))
+    parts = re.split(rf"(?:^|; )({words}): ", str(attributes["note"]))
+    meanings = dict(zip(parts[1::2], parts[2::2], strict=True))
+    return next((meanings[one] for one in given if one in (among or given)), "")
 
 
 def codes(

@@ -129,11 +129,12 @@ def capture_session(path: Path) -> Iterator[list[int]]:
             _add_session(path, kept, _since(started))
         raise
     _add_session(path, kept, _since(started))
-    if kept and called(path) != str(path):
+    lost = not path.with_suffix(".json").exists()
+    if lost:
+        _write(path, {"captures": [], "machine": _machine()})
+    if (kept or lost) and called(path) != str(path):
         with alone(path):  # which sends the record, too
             pass
-    if not path.with_suffix(".json").exists():
-        _write(path, {"captures": [], "machine": _machine()})
 
 
 def seconds_of(path: Path) -> dict[str, float] | None:

@@ -17,7 +17,7 @@ import xarray as xr
 
 from geostat import paper
 from geostat.bounds.overall import overall
-from geostat.datasets.parts import PART
+from geostat.datasets.flags import why
 from geostat.datasets.queries import queries_in_words
 from geostat.datasets.tokens import most_tokens
 from geostat.verdicts.errata import paper_for_readers
@@ -29,9 +29,12 @@ from geostat.verdicts.words import (
     exactly,
     hundredths,
     in_percent,
+    part_in_words,
     plus_minus,
     quartiles,
+    sees_sink,
     spread,
+    without_sink,
 )
 from reports.text.number import count, percent, rounded
 
@@ -59,16 +62,6 @@ def summarise(tree: xr.DataTree, tolerances: Mapping[str, Tolerance] | None = No
     result.attrs["key_results"] = key_results(whole)
     result.attrs |= paper_for_readers()
     return result
-
-
-def part_in_words(tree: xr.DataTree) -> str:
-    """Say, before a sentence, of which layers it speaks, where others see another number of
-    tokens (`geostat.datasets.parts`).
-    """
-    part = tree.attrs.get(PART)
-    if part is None:
-        return ""
-    return f"Layers that see {part['tokens']:,} tokens, {part['layers']} of {part['of']}: "
 
 
 def _separability(tree: xr.DataTree, summary: xr.Dataset) -> str:
@@ -135,8 +128,10 @@ def _norms(norms: xr.Dataset, tolerances: Mapping[str, Tolerance]) -> str:
     tolerance, most = (tolerances[f"norms.{claim}"].value for claim in ("cv", "sink"))
     heads = quartiles(norms["cv_token"])[3]
     within = int((norms["cv_token"] <= tolerance).sum())
+    reason = why(norms, "flags", ["no_norms", "zero_norms"])
     (token, tokens), (profile, profiles), (rest, rests) = (
-        spread(norms[name], in_percent) for name in ("cv_token", "cv_profile", "cv_position")
+        spread(norms[name], in_percent, reason)
+        for name in ("cv_token", "cv_profile", "cv_position")
     )
     text = (
         "Assumption 1 (value vectors are of one length, behind a shorter first token, the sink):"
@@ -148,7 +143,7 @@ def _norms(norms: xr.Dataset, tolerances: Mapping[str, Tolerance]) -> str:
     )
     sinks = quartiles(norms["lam"])[3]
     if not sinks:
-        return text + "; the sink at position 0 is not visible to the last token"
+        return f"{text}; {without_sink(norms, 'λ', reason or why(norms, 'flags', ['no_sink']))}"
     compressed = int((norms["lam"] <= most).sum())
     middle, half = spread(norms["lam"], hundredths)
     return (
@@ -166,9 +161,10 @@ def _similarity(similarity: xr.Dataset, tolerance: float) -> str:
     within = int((exponential <= tolerance).sum())
     known = similarity["beta"].sel(gram="exponential").notnull() & similarity["rho0"].notnull()
     impossible = int((~similarity["feasible"].sel(gram="exponential").astype(bool) & known).sum())
+    reason = why(similarity, "flags")
     (miss, misses), (rival, rivals) = (
-        spread(exponential, hundredths),
-        spread(offset, lambda value: rounded(value, digits=2).plain),
+        spread(exponential, hundredths, reason),
+        spread(offset, lambda value: rounded(value, digits=2).plain, reason),
     )
     negative = in_percent(float(similarity["negative_fraction"].mean()))
     text = (
@@ -179,8 +175,12 @@ def _similarity(similarity: xr.Dataset, tolerance: float) -> str:
         f" more, misses it by {rival} {rivals}; {negative} of all cosines are negative, which no"
         " exponential is"
     )
-    if not bool(known.any()):
+    if not bool(known.any()) and not sees_sink(similarity):
         return text + "; no value head has both a fitted decay and a visible sink."
+    if not bool(known.any()):
+        lost = why(similarity, "head_flags", ["no_data", "no_sink_cosine"]) or reason
+        lost = f" ({lost})" if lost else ""
+        return f"{text}; no value head has both a fitted decay and a cosine with the sink{lost}."
     return (
         text
         + f", and in {impossible} of {int(known.sum())} value heads no vectors can have the cosines"
@@ -190,7 +190,7 @@ def _similarity(similarity: xr.Dataset, tolerance: float) -> str:
 
 def _weights(weights: xr.Dataset) -> str:
     fitted = weights["r2"].notnull()
-    heads = int(fitted.sum())
+    heads = quartiles(weights["common_share"])[3]
     growth = int((weights["growth_identified"].astype(bool) & fitted).sum())
     oscillates = weights["form_oscillation_identified"].astype(bool) & fitted
     shared, separate = (int(oscillates.sel(form=form).sum()) for form in ("shared", "separate"))
@@ -215,7 +215,7 @@ def _weights(weights: xr.Dataset) -> str:
     if int(weights["rival_loss_left_out_se"].notnull().any("rival").sum()):
         text += f"; {_best_forms(weights)}"
     if not quartiles(weights["p_sink"])[3]:
-        return text + "; the sink at position 0 is not visible to the last token."
+        return f"{text}; {without_sink(weights, 'share of the attention')}."
     return text + f"; the sink takes {sink} of the attention in the median head {sinks}."
 
 

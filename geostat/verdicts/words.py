@@ -9,7 +9,32 @@ from collections.abc import Callable
 import numpy as np
 import xarray as xr
 
+from geostat.datasets.parts import PART
 from reports.text.number import percent, rounded
+
+
+def sees_sink(fits: xr.Dataset) -> bool:
+    """Whether the analysed query sees the sink in some layer."""
+    return "sink_visible" not in fits or bool(fits["sink_visible"].any())
+
+
+def without_sink(fits: xr.Dataset, what: str, reason: str = "") -> str:
+    """Say why a number of the sink is missing in every head: no layer sees the sink, or `what` has
+    no estimate, with the reason as far as it is known.
+    """
+    if not sees_sink(fits):
+        return "the sink at position 0 is not visible to the last token"
+    return f"the sink's {what} has no estimate" + (f" ({reason})" if reason else "")
+
+
+def part_in_words(tree: xr.DataTree) -> str:
+    """Say, before a sentence, of which layers it speaks, where others see another number of
+    tokens (`geostat.datasets.parts`).
+    """
+    part = tree.attrs.get(PART)
+    if part is None:
+        return ""
+    return f"Layers that see {part['tokens']:,} tokens, {part['layers']} of {part['of']}: "
 
 
 def quartiles(values: xr.DataArray | np.ndarray) -> tuple[float, float, float, int]:
@@ -20,15 +45,15 @@ def quartiles(values: xr.DataArray | np.ndarray) -> tuple[float, float, float, i
     return float(middle), float(low), float(high), known.size
 
 
-def spread(values: xr.DataArray, show: Callable[[float], str]) -> tuple[str, str]:
-    """The median of the finite values, and their quartiles as words in brackets; n/a where there
-    are none.
+def spread(values: xr.DataArray, show: Callable[[float], str], reason: str = "") -> tuple[str, str]:
+    """The median of the finite values, and their quartiles as words in brackets; n/a, and the
+    reason as far as it is known, where there are none.
     """
     middle, low, high, known = quartiles(values)
     return (
         (show(middle), f"(middle half {show(low)} to {show(high)})")
         if known
-        else ("n/a", "(no estimate)")
+        else ("n/a", f"(no estimate: {reason})" if reason else "(no estimate)")
     )
 
 

@@ -78,6 +78,8 @@ class Evaluations:
         self._begun = False
 
     def _take(self, cell: Cell, losses: FloatArray, sizes: list[float] | None) -> None:
+        if not np.isfinite(losses).all():
+            raise ValueError(f"{cell}: losses are not finite")
         self.losses[cell] = np.asarray(losses, dtype=np.float64)
         if sizes is not None:
             self.sizes[cell] = np.asarray(sizes, dtype=np.float64)

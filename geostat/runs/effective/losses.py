@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -14,7 +15,8 @@ from empirical.intervention.loss import next_token_losses
 from empirical.intervention.rules import Rule
 from empirical.tap.from_layer import Below, below, resumes
 from empirical.tap.from_position import Whole, reads_on, whole
-from geostat.experiments.effective_size import Cell
+from geostat.errors import InputError
+from geostat.experiments.effective_size import PLAIN, Cell
 from geostat.runs.console import Console
 from geostat.runs.effective.asked import Scope
 from geostat.runs.effective.evaluations import Evaluations, FloatArray
@@ -27,6 +29,9 @@ KEPT: Final = 64
 """Documents of which what the lower layers return is kept from one intervention to the next."""
 KEPT_BYTES: Final = 2**31
 """Of the passes that are kept of documents, so that first queries are not run again."""
+SAME: Final = {"float32": 1e-4}
+SAME_OTHERWISE: Final = 0.01
+"""Share by which the loss of one document may differ between machines, by type of the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,30 @@ class Losses:
     _starts: dict[int, Below] = field(default_factory=dict)
     _reads_on: bool | None = None
     _plain: dict[int, Plain] = field(default_factory=dict)
+
+    def plain(self, dtype: str) -> None:
+        """Measure the losses of the model as it is, unless they are known; then refuse by an
+        InputError a model, of this type, that has another one on the first document.
+        """
+        before = self.known.losses.get(PLAIN)
+        self.at(PLAIN, None)
+        if before is None:
+            before = self.known.losses[PLAIN]
+        elif not math.isclose(
+            own := self._loss(0, lambda layer: None, 0),
+            before[0],
+            rel_tol=SAME.get(dtype, SAME_OTHERWISE),
+        ):
+            raise InputError(
+                f"model: its next-token loss of the first document is {own:.6g}, but losses that"
+                f" stand there are of one with {before[0]:.6g}, as of another head. Use --fresh to"
+                " measure again, or another --out."
+            )
+        if not before.all():
+            raise InputError(
+                f"document {int(before.argmin())}: the model's next-token loss is 0, expected one"
+                " of which shares can be taken. Leave the document out."
+            )
 
     def at(self, cell: Cell, scope: Scope | None, orders: Sequence[Order] | None = None) -> None:
         """Measure the losses of an intervention, the mean over `orders`, unless they are known."""
@@ -104,7 +133,13 @@ class Losses:
             if count > 0:
                 hidden = intervened_after(self.model, ids, cut_of, plain.whole, same, start)
                 each[:, -count:] = next_token_losses(self.model, hidden, ids[:, same:], count)
-        return float(each.cpu().double().mean())
+        loss = float(each.cpu().double().mean())
+        if not math.isfinite(loss):
+            raise InputError(
+                f"document {place}: the next-token loss is {loss}, expected a number. Try --dtype"
+                " float32; if it stays, weights of the model's head or last layer are damaged."
+            )
+        return loss
 
     def _passed(self, place: int, ids: torch.Tensor) -> Plain | None:
         """Return the model's own pass over a document, None where the first queries are to be run:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
 
+import numpy as np
 import xarray as xr
 
 from empirical.sources.given import HeldModel
@@ -21,7 +22,7 @@ from empirical.store.manifest import beside
 from empirical.store.store import Store
 from empirical.tap.refusals import refuse_headless
 from geostat.errors import InputError
-from geostat.experiments.effective_size import PLAIN, Cell
+from geostat.experiments.effective_size import Cell
 from geostat.runs import pipeline
 from geostat.runs.console import QUIET, Console
 from geostat.runs.effective.evaluations import Evaluations, FloatArray
@@ -108,7 +109,7 @@ def session(
         whole = lent.model if model is None else model.whole
         losses = Losses(whole, token_ids, wanted.target.targets, known, console)
         try:
-            losses.at(PLAIN, None)
+            losses.plain(lent.dtype)
             yield store, losses
         except KeyboardInterrupt as error:
             raise KeyboardInterrupt(
@@ -138,7 +139,7 @@ def _known(store: Store, wanted: Wanted) -> Evaluations:
                 f" asks for {wanted.target.text}. Use another --out, or --fresh."
             )
         losses, sizes = wanted.read(data)
-        known.losses |= losses
+        known.losses |= {cell: row for cell, row in losses.items() if np.isfinite(row).all()}
         known.sizes |= sizes
     known.read()
     return known

@@ -212,6 +212,24 @@ def test_a_captured_row_with_nan_is_refused_by_name(
     assert not (tmp_path / "run.zarr").exists()
 
 
+@pytest.mark.parametrize("measure", ["cpu", "device"])
+@pytest.mark.parametrize("scale", [1e19, 1e25, 3e-21, 1e-35])
+def test_values_that_float32_cannot_square_are_refused_by_name(
+    tmp_path: Path, scale: float, measure: str
+) -> None:
+    model = loaded("llama")
+    attention = model.model.model.layers[2].self_attn
+    with torch.no_grad():
+        attention.v_proj.weight[16:] *= scale
+        attention.o_proj.weight[:, 32:] /= scale
+    asked = {"observers": [Geometry()], "n": np.array([1, 2]), "measure": measure}
+    with pytest.raises(
+        InputError, match="document 'document 0', layer 2, kv_head 1: its largest value state"
+    ):
+        capture(model, random_windows(2, 40), tmp_path / "run.zarr", **asked)
+    assert not (tmp_path / "run.zarr").exists()
+
+
 def test_progress_counts_documents_layers_and_tokens(tmp_path: Path) -> None:
     seen: list[Progress] = []
     small_run(tmp_path / "run.zarr", on_progress=seen.append)

@@ -335,6 +335,36 @@ def test_bad_input_is_refused_in_one_line(
     assert "\n" not in str(refused.value)
 
 
+OUTSIDE = (1e16, 1e20, 1e30, 1e38, 1e-16, 3e-21, 1e-30, 1e-44)
+"""Scales beyond which float32 squares nothing."""
+
+
+@pytest.mark.parametrize("scale", OUTSIDE)
+def test_values_that_float32_cannot_square_are_refused_and_float64_can(scale: float) -> None:
+    alpha, values = np.array([0.5, 0.3, 0.2]), np.array([[1.0, 0.0], [-0.5, 0.5], [1.0, 0.2]])
+    with pytest.raises(InputError, match=r"its largest value state is .*, expected one from 9e-16"):
+        separability(alpha, (values * scale).astype(np.float32))
+    with pytest.raises(InputError, match="kv_head 0: its largest"):
+        separability(torch.tensor(alpha), torch.tensor(values * scale, dtype=torch.float32))
+    wide, plain = separability(alpha, values * scale), separability(alpha, values)
+    for name in ("precision", "recall"):
+        np.testing.assert_array_equal(wide[name], plain[name])
+
+
+@settings(max_examples=40, deadline=None)
+@given(head=heads, scale=st.sampled_from([1e-14, 1e-12, 1e12, 1e14]))
+def test_what_is_not_refused_has_the_numbers_of_exact_squares(
+    head: tuple[np.ndarray, np.ndarray], scale: float
+) -> None:
+    alpha, values = (array.astype(np.float32) for array in head)
+    if not values.any():
+        return
+    power = np.float32(2.0 ** np.round(np.log2(scale / np.abs(values).max())))
+    one, other = separability(alpha, values), separability(alpha, values * power)
+    for name in ("precision", "recall"):
+        np.testing.assert_array_equal(one[name], other[name])
+
+
 def test_no_tokens_have_no_grid() -> None:
     with pytest.raises(InputError, match="0 tokens"):
         default_n(0)

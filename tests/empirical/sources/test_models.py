@@ -6,7 +6,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
+import os
+import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,13 +19,17 @@ import huggingface_hub
 import pytest
 import torch
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
+from safetensors import safe_open
+from safetensors.torch import save_file
 from support.families import WINDOW, builtin_model, letters, tiny
+from support.places import contents
 from transformers.utils import logging
 
 from empirical import caches
 from empirical.errors import InputError
 from empirical.sources import builtin, folders, models, pretrained
 from empirical.sources.digests import config_sha256
+from empirical.sources.fingerprint import fingerprint
 from empirical.sources.models import find
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -59,6 +67,7 @@ def test_a_local_folder_loads_with_what_its_layers_show(
         "revision": None,
         "sha256": hashlib.sha256((tmp_path / "model.safetensors").read_bytes()).hexdigest(),
         "config_sha256": config_sha256(loaded.model.get_decoder()),
+        "fingerprint": fingerprint(loaded.model),
         "family": family,
         "layers": 4,
         "heads": 4,
@@ -302,6 +311,84 @@ def test_a_model_is_converted_once(cache: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(calls) == 2
 
 
+def _zeroed(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[40:60] = bytes(20)
+    file.write_bytes(data)
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "zeroed": lambda place: _zeroed(place / "model.safetensors"),
+    "cut short": lambda place: os.truncate(place / "model.safetensors", 10),
+    "other configuration": lambda place: (place / "config.json").write_text("{}"),
+    "lost": lambda place: (place / "config.json").unlink(),
+    "one more": lambda place: (place / "model.safetensors.index.json").write_text("{}"),
+    "no digests": lambda place: (place / builtin.DIGESTS).unlink(),
+    "digests that are none": lambda place: (place / builtin.DIGESTS).write_text("[" * 10**5),
+    "a file": lambda place: (shutil.rmtree(place), place.write_text("model")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_copy_that_is_not_what_was_converted_is_converted_again(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    def convert(gguf: Path, folder: Path) -> None:
+        (folder / "model.safetensors").write_bytes(b"weights " * 100)
+        (folder / "config.json").write_text('{"layers": 30}')
+
+    monkeypatch.setattr(builtin, "_convert", convert)
+    place = builtin.converted(Path("some/small.gguf"), "ab" * 32)
+    before = contents(place)
+    DAMAGE[damage](place)
+    assert builtin.converted(Path("some/small.gguf"), "ab" * 32) == place
+    assert contents(place) == before
+    assert [path.name for path in cache.iterdir()] == [place.name]
+
+
+def _moved(folder: Path, there: Path, index: str = "model.safetensors.index.json") -> list[Path]:
+    """Move the shards of a model to another folder, which its index names."""
+    there.mkdir()
+    names = json.loads((folder / index).read_text())
+    for name in set(names["weight_map"].values()):
+        (folder / name).rename(there / name)
+    names["weight_map"] = {
+        weight: f"{os.path.relpath(there, folder)}/{name}"
+        for weight, name in names["weight_map"].items()
+    }
+    (folder / index).write_text(json.dumps(names))
+    return sorted(there.iterdir())
+
+
+@pytest.mark.parametrize("there", ["../other", "shards", "one left"])
+def test_shards_are_told_wherever_an_index_names_them(tmp_path: Path, there: str) -> None:
+    folder = tmp_path / "model"
+    save(folder, "llama", max_shard_size="100KB")
+    if there == "one left":  # nothing reads it
+        shutil.copy(next(folder.glob("*.safetensors")), tmp_path / "old.safetensors")
+    shards = _moved(folder, folder / (there if there != "one left" else "../other"))
+    if there == "one left":
+        shutil.move(tmp_path / "old.safetensors", folder / "old.safetensors")
+    before = find(str(folder)).load()
+    assert {shard.resolve() for shard in shards} <= {
+        file.resolve() for file in find(str(folder)).source.identified_by
+    }
+    with safe_open(shards[-1], framework="pt") as opened:
+        changed = {name: opened.get_tensor(name) + 0.01 for name in opened.keys()}  # noqa: SIM118
+    save_file(changed, shards[-1], metadata={"format": "pt"})
+    assert find(str(folder)).load().sha256 != before.sha256
+
+
+def test_weights_that_a_configuration_names_are_told(tmp_path: Path) -> None:
+    save(tmp_path, "llama")
+    (tmp_path / "sub").mkdir()
+    shutil.copy(tmp_path / "model.safetensors", tmp_path / "sub/model.safetensors")
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["transformers_weights"] = "sub/model.safetensors"
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert tmp_path / "sub/model.safetensors" in find(str(tmp_path)).source.identified_by
+
+
 def test_a_conversion_into_a_temporary_folder_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -373,6 +460,7 @@ def test_the_built_in_model_is_smollm2() -> None:
         "bos_token_id": 1,
         "sha256": GGUF_SHA256,
         "config_sha256": config_sha256(builtin_model().model.get_decoder()),
+        "fingerprint": fingerprint(builtin_model().model),
         "family": "llama",
         "layers": 30,
         "heads": 9,

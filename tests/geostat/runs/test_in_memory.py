@@ -189,3 +189,18 @@ def test_what_does_not_fit_is_refused_and_the_model_left_alone(
 def test_a_tokenizer_beside_a_named_model_is_refused(tmp_path: Path):
     with pytest.raises(InputError, match="tokenizer: belongs to a model in memory"):
         gs.capture("absent", tokenizer=letters(bos=True), out=tmp_path / "out")
+
+
+@pytest.mark.parametrize("hashed", [True, False])
+def test_a_model_that_computes_other_numbers_is_not_mixed_in(tmp_path: Path, hashed: bool):
+    ids = np.random.default_rng(0).integers(3, 90, (3, LENGTH))
+    asked = {"null": False, "out": tmp_path, "hash_weights": hashed, **ASKED}
+    model = tiny("llama")
+    gs.capture(model, documents=ids[:2], **asked)
+    hook = model.model.layers[0].register_forward_hook(lambda module, given, output: output + 5.0)
+    for count in (2, 3):
+        with pytest.raises(InputError, match="computes other numbers from the same tokens") as seen:
+            gs.capture(model, documents=ids[:count], **asked)
+        assert "Use fresh=True" in str(seen.value)
+    hook.remove()
+    assert gs.capture(model, documents=ids, **asked)["capture"].sizes["document"] == 3

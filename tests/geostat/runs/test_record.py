@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from support.runs import small_run
 from support.spine import Finished
 
 from empirical.errors import InputError as MeasurementError
-from geostat.runs import measurement, pipeline
+from geostat.runs import files, measurement, pipeline
 from geostat.runs.console import Console
 from geostat.runs.files import capture_session, commands_of, seconds_of
 from geostat.runs.settings import Settings
@@ -67,6 +68,30 @@ def test_a_capture_that_was_killed_before_it_could_record_itself_is_recorded_wit
     (tmp_path / "run.json").unlink()
     measurement.measure(asked, tmp_path)
     assert recorded(tmp_path) == {"captures": [], "machine": machine}
+
+
+@pytest.mark.usefixtures("no_fits")
+@pytest.mark.parametrize("killed", ["before it recorded itself", "before it sent that", "after"])
+def test_the_record_of_a_run_at_a_url_is_sent_after_a_kill(
+    tmp_path: Path, asked: Settings, killed: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("GEOSTAT_CACHE", str(tmp_path / "cache"))
+    url = Path(f"file://{tmp_path}/far/run.zarr")
+    there = tmp_path / "far/run.json"
+    with monkeypatch.context() as patch, suppress(SystemExit):
+        if killed == "before it recorded itself":  # nothing is written as the process is gone
+            patch.setattr(files, "_add_session", _gone)
+        elif killed == "before it sent that":
+            patch.setattr(files, "alone", _gone)
+        measurement.measure(asked, url)
+    assert there.exists() == (killed == "after")
+    measurement.measure(asked, url)
+    sessions = json.loads(there.read_text())["captures"]
+    assert sessions == [] if killed == "before it recorded itself" else len(sessions) == 1
+
+
+def _gone(*_: object) -> None:
+    raise SystemExit
 
 
 @pytest.mark.usefixtures("no_fits")

@@ -13,8 +13,10 @@ import xarray as xr
 from support.spine import Finished, run_tree
 
 import geostat as gs
+from geostat.verdicts import sentences as module
 from geostat.verdicts.errata import READING
 from geostat.verdicts.sentences import summarise
+from geostat.verdicts.tolerances import read_tolerances
 from geostat.verdicts.words import quartiles
 from reports.text.number import rounded
 from theory.statements import catalogue
@@ -265,6 +267,56 @@ def test_a_run_in_which_no_head_could_be_fitted(finished: Finished):
     for sentence in text[1:]:
         assert "n/a" in sentence or "none could be evaluated" in sentence, sentence
     assert text[4].startswith("Bounds on expected Recall, against 0 measured values")
+
+
+def made_up(kind: str, out: Path) -> xr.DataTree:
+    """Fits of tensors of which something is missing."""
+    random = np.random.default_rng(0)
+    alpha, values = random.dirichlet(np.ones(40), (3, 2, 4)), random.normal(size=(3, 2, 2, 40, 8))
+    if kind == "no values":
+        values[:] = 0
+    elif kind == "no values but the sink's":
+        values[:, :, :, 1:] = 0
+    elif kind == "a sink of no length":
+        values[:, :, :, 0] = 0
+    elif kind == "even weights":
+        alpha[:] = 1 / 40
+    values[:, 0, 0, 0, 0] += np.arange(1, 4) * 1e-3 * (kind == "no values but the sink's")
+    alpha[:, 0, 0, :2] += np.arange(3)[:, None] * np.array([1e-6, -1e-6])  # documents differ
+    return gs.fit(gs.from_tensors(alpha, values, n="1,2,8", null=False, out=out))
+
+
+SAID = {
+    "no values": [
+        "(no estimate: the mean norm is 0",
+        "the sink's λ has no estimate (the mean norm is 0",
+        "(no estimate: no document has a finite cosine)",
+        "a cosine with the sink (no document has a finite cosine).",
+        "; the sink takes ",
+    ],
+    "no values but the sink's": ["the sink's λ has no estimate (the mean norm is 0"],
+    "a sink of no length": [
+        "with λ = 0.00",
+        "a cosine with the sink (the sink is visible, but its cosines are not finite).",
+    ],
+    "even weights": ["common to all documents in the median of 8 heads", "the sink takes 2.5%"],
+}
+
+
+@pytest.mark.parametrize("kind", SAID)
+def test_what_has_no_estimate_has_its_reason_and_no_other(tmp_path: Path, kind: str):
+    fits = made_up(kind, tmp_path)
+    tolerances = read_tolerances()
+    text = " ".join(
+        [
+            module._norms(fits["norms"].to_dataset(), tolerances),
+            module._similarity(fits["similarity"].to_dataset(), 0.1),
+            module._weights(fits["weights"].to_dataset()),
+        ]
+    )
+    assert "not visible" not in text
+    for said in SAID[kind]:
+        assert said in text
 
 
 @pytest.mark.parametrize("sizes", [[1, 40], pytest.param([1, 2], marks=pytest.mark.slow)])

@@ -20,6 +20,7 @@ from empirical.intervention.cut import MODES, Cut, Mode, intervened
 from empirical.intervention.loss import next_token_losses
 from empirical.intervention.rules import RANKINGS, SETS, random
 from empirical.store.store import Store
+from geostat.experiments.effective_size import Cell
 from geostat.experiments.head_regime_rules import REGIMES
 from geostat.runs.effective import effective as module
 from geostat.runs.effective.asked import DRAWS
@@ -364,6 +365,77 @@ class Wrapped(torch.nn.Module):
 
     def forward(self, **keywords: Any) -> Any:
         return self.model(**keywords)
+
+
+def _spoilt(model: transformers.PreTrainedModel, where: str) -> None:
+    weights = {
+        "head": model.lm_head.weight,
+        "last norm": model.model.norm.weight,
+        "last layer": model.model.layers[3].mlp.down_proj.weight,
+    }
+    with torch.no_grad():
+        weights[where][5] = torch.inf if where == "last norm" else torch.nan
+
+
+@pytest.mark.parametrize("where", ["head", "last norm", "last layer"])
+@pytest.mark.parametrize("what", [gs.effective, gs.ablate])
+def test_a_loss_that_is_no_number_is_refused(tmp_path: Path, where: str, what: Any) -> None:
+    asked: dict[str, Any] = {"documents": tokens(2, 40), "length": 40, "n": "1,2,9", "null": False}
+    if what is gs.ablate:
+        asked |= {"sizes": [1, 4], "parts": "heads"}
+    model = tiny("llama")
+    _spoilt(model, where)
+    with pytest.raises(gs.InputError) as caught:
+        what(model, out=tmp_path, **asked)
+    said = str(caught.value)
+    assert "weights are damaged" in said if where != "head" else "next-token loss is nan" in said
+    assert "\n" not in said
+    assert "effective" not in Store.open(tmp_path / "run.zarr").results if where == "head" else True
+
+
+def test_a_loss_of_nothing_has_no_shares(tmp_path: Path) -> None:
+    model, document = tiny("llama"), torch.full((40,), 3)
+    document[0] = 5
+    certain = 1e4 * torch.nn.functional.one_hot(torch.tensor(3), 97)
+    model.lm_head.register_forward_hook(lambda module, given, logits: logits * 0 + certain)
+    with pytest.raises(gs.InputError, match="document 0: the model's next-token loss is 0"):
+        gs.effective(model, documents=[document], length=40, n="1,2", null=False, out=tmp_path)
+
+
+OTHER_HEADS: dict[str, Any] = {
+    "hook": lambda model: model.lm_head.register_forward_hook(lambda m, given, logits: logits / 2),
+    "weights": lambda model: model.lm_head.weight.mul_(1.5),
+    "forward": lambda model: setattr(
+        model.lm_head, "forward", lambda x: x @ model.model.embed_tokens.weight.T
+    ),
+}
+
+
+@pytest.mark.parametrize("change", OTHER_HEADS)
+def test_losses_of_another_head_are_not_set_beside_those_that_stand_there(
+    tmp_path: Path, change: str
+) -> None:
+    asked: dict[str, Any] = {"documents": tokens(2, 40), "length": 40, "n": "1,2", "null": False}
+    asked |= {"mode": "deletion", "out": tmp_path}
+    model = tiny("llama")
+    first = gs.effective(model, tau=0.5, **asked)
+    OTHER_HEADS[change](model)
+    for more in ({"tau": 0.5}, {"tau": 0.5, "rules": ["recent"]}):
+        with pytest.raises(gs.InputError, match=r"as of another head\. Use fresh=True"):
+            gs.effective(model, **asked, **more)
+    xr.testing.assert_identical(gs.open(tmp_path)["effective"].ds, first["effective"].ds)
+
+
+def test_kept_losses_that_are_no_numbers_are_measured_again(tmp_path: Path) -> None:
+    kept = Evaluations(tmp_path / "losses", {"of": "it"})
+    kept.add(Cell("all", "recent", "deletion", 4), np.array([1.0, 2.0]))
+    kept.add(Cell("all", "recent", "deletion", 8), np.array([1.5, 2.5]))
+    text = kept.path.read_text()
+    for other in ("NaN", "Infinity", "null", "-1e999"):
+        kept.path.write_text(text.replace("1.5", other))
+        again = Evaluations(kept.path, {"of": "it"})
+        again.read()
+        assert [cell.n for cell in again.losses] == [4]
 
 
 def test_a_model_in_memory_and_one_inside_a_module(tmp_path: Path) -> None:
