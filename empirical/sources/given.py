@@ -23,8 +23,10 @@ from empirical.sources.digests import weights_sha256
 from empirical.sources.models import DTYPES, LoadedModel, layers_and_heads, loaded
 from empirical.sources.paths import path_of
 from empirical.sources.texts import Corpus, Document
+from empirical.tap.decoder import decoder_of
+from empirical.tap.parity import refuse_other_forward
 from empirical.tap.placed import brought_to, device_of
-from empirical.tap.refusals import attention_layers, refuse_too_long
+from empirical.tap.refusals import refuse_too_long
 
 LARGEST_ID = 2**31 - 1
 """Token ids are kept as int32."""
@@ -53,10 +55,7 @@ class HeldModel:
         return layers_and_heads(self.decoder.config)
 
     def refuse_unreadable(self, length: int) -> None:
-        """Refuse by an InputError a model with layers that do not attend, or that reads fewer than
-        `length` tokens.
-        """
-        attention_layers(self.decoder.config)
+        """Refuse by an InputError a model that reads fewer than `length` tokens."""
         refuse_too_long(self.decoder.config, length)
 
     @contextmanager
@@ -71,6 +70,7 @@ class HeldModel:
         trained = [module for module in self.decoder.modules() if module.training]
         try:
             self.decoder.eval()
+            refuse_other_forward(self.whole, self.decoder)
             yield loaded(
                 self.decoder,
                 self.tokenizer,
@@ -103,19 +103,19 @@ def held(
         InputError: it has no decoder of transformers, or puts virtual tokens before a text, as
             peft's prompt and prefix tuning do, which that decoder does not.
     """
-    if getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False):
+    adapter = getattr(model, "active_peft_config", None)
+    if getattr(adapter, "is_prompt_learning", False):
         raise InputError(
             f"model={type(model).__name__}: reads virtual tokens before each text, expected a model"
             " that reads its texts alone. Give the model inside it to measure that one."
         )
-    find = getattr(model, "get_decoder", None)
-    decoder = find() if callable(find) else None
-    if not isinstance(decoder, PreTrainedModel):
-        seen = type(model).__name__ if decoder is None else f"a {type(decoder).__name__}"
+    if getattr(adapter, "alora_invocation_tokens", None):
         raise InputError(
-            f"model={seen}: has no decoder of transformers, expected a PreTrainedModel, or a module"
-            " whose get_decoder() returns one. Give the model inside it."
+            f"model={type(model).__name__}: its adapter begins at tokens of the text that invoke it"
+            " (activated LoRA), expected one that is the same for all tokens. Give the model inside"
+            " it to measure that one."
         )
+    decoder = decoder_of(model)
     if decoder.device.type == "meta" and brought_to(decoder) is None:
         raise InputError(
             f"model={type(model).__name__}: has only the shapes of its weights (device meta),"
