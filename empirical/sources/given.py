@@ -100,20 +100,21 @@ def held(
         hashed: identify its weights by their sha256, which reads all of them.
 
     Raises:
-        InputError: it has no decoder of transformers, or puts virtual tokens before a text, as
-            peft's prompt and prefix tuning do, which that decoder does not.
+        InputError: it has no decoder of transformers, attends to an encoder, puts virtual tokens
+            before a text, as peft's prompt and prefix tuning do, which that decoder does not, or
+            has an adapter that begins at some tokens.
     """
-    adapter = getattr(model, "active_peft_config", None)
-    if getattr(adapter, "is_prompt_learning", False):
+    adapters = _active_adapters(model)
+    if any(getattr(adapter, "is_prompt_learning", False) for adapter in adapters):
         raise InputError(
             f"model={type(model).__name__}: reads virtual tokens before each text, expected a model"
             " that reads its texts alone. Give the model inside it to measure that one."
         )
-    if getattr(adapter, "alora_invocation_tokens", None):
+    if any(getattr(adapter, "alora_invocation_tokens", None) for adapter in adapters):
         raise InputError(
             f"model={type(model).__name__}: its adapter begins at tokens of the text that invoke it"
-            " (activated LoRA), expected one that is the same for all tokens. Give the model inside"
-            " it to measure that one."
+            " (activated LoRA), expected one that acts on all tokens. Give the model inside it to"
+            " measure that one."
         )
     decoder = decoder_of(model)
     if decoder.device.type == "meta" and brought_to(decoder) is None:
@@ -122,6 +123,12 @@ def held(
             " expected a model in memory. Load its weights."
         )
     return HeldModel(decoder=decoder, whole=model, tokenizer=tokenizer, hashed=hashed)
+
+
+def _active_adapters(model: torch.nn.Module) -> list[Any]:
+    """Return the configurations of the adapters that are active in a model of peft's."""
+    names, known = getattr(model, "active_adapters", None), getattr(model, "peft_config", None)
+    return [known[name] for name in names] if isinstance(names, list) and known else []
 
 
 def _dtype(model: PreTrainedModel) -> str:

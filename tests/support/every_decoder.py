@@ -37,6 +37,7 @@ SHRUNK: tuple[tuple[str, Any], ...] = (
 """What a number of a configuration becomes, by the first pattern that its name matches."""
 
 
+ALIKE = {"head_dim": 16, "global_head_dim": 16}
 FITTED: dict[str, dict[str, Any]] = {
     "BambaForCausalLM": {"mamba_n_heads": 8, "mamba_d_head": 16, "attn_layer_indices": [1]},
     "CTRLLMHeadModel": {"dff": 48},
@@ -58,6 +59,10 @@ FITTED: dict[str, dict[str, Any]] = {
     "Dots1ForCausalLM": {"n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "Dots3NoteForCausalLM": {"num_key_value_heads": 4},
     "FalconH1ForCausalLM": {"mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_ssm": 64},
+    "Gemma4ForCausalLM": ALIKE,
+    "Gemma4ForConditionalGeneration": {"text_config": ALIKE},
+    "Gemma4UnifiedForCausalLM": ALIKE,
+    "Gemma4UnifiedForConditionalGeneration": {"text_config": ALIKE},
     "GPTNeoForCausalLM": {"attention_types": [[["global", "local"], 2]]},
     "GraniteMoeHybridForCausalLM": {"mamba_n_heads": 8, "mamba_d_head": 16},
     "HunYuanDenseV1ForCausalLM": {"head_dim": 16},
@@ -90,6 +95,36 @@ FITTED: dict[str, dict[str, Any]] = {
     },
 }
 """What some classes ask for beside, or in place of that."""
+
+
+UNBUILT: dict[str, str] = {
+    "Gemma3nForConditionalGeneration": "requires the timm library",
+    "Gemma4AssistantForCausalLM": "hidden_size_per_layer_input must be 0",
+    "Gemma4UnifiedAssistantForCausalLM": "set of layer types producing a cache",
+}
+"""Classes that cannot be built tiny, and what they say."""
+
+_REFUSED = """
+    AXK2ForCausalLM BailingHybridForCausalLM BambaForCausalLM BigBirdForCausalLM
+    BigBirdPegasusForCausalLM BloomForCausalLM BltForCausalLM CodeGenForCausalLM
+    CpmAntForCausalLM DbrxForCausalLM DeepseekV32ForCausalLM DeepseekV4ForCausalLM
+    DiffLlamaForCausalLM DogeForCausalLM Dots3NoteForCausalLM FalconForCausalLM
+    FalconMambaForCausalLM GPTJForCausalLM GPTNeoForCausalLM GPTNeoXJapaneseForCausalLM
+    GitForCausalLM GlmMoeDsaForCausalLM GraniteMoeHybridForCausalLM HYV4ForCausalLM
+    HrmTextForCausalLM Inkling2ForCausalLM InklingForCausalLM JambaForCausalLM
+    KimiLinearForCausalLM Lfm2MoeForCausalLM Lfm3ForCausalLM Mamba2ForCausalLM MambaForCausalLM
+    MegatronBertForCausalLM MiMoV2FlashForCausalLM MiniMaxForCausalLM MptForCausalLM
+    MusicgenForCausalLM MusicgenMelodyForCausalLM MvpForCausalLM NemotronHForCausalLM
+    OlmoHybridForCausalLM OpenAIGPTLMHeadModel ProphetNetForCausalLM Qwen3NextForCausalLM
+    Qwen3_5ForCausalLM Qwen3_5MoeForCausalLM Qwen4ExpForCausalLM RecurrentGemmaForCausalLM
+    ReformerModelWithLMHead RemBertForCausalLM RoFormerForCausalLM RwkvForCausalLM
+    TrOCRForCausalLM XGLMForCausalLM XLMWithLMHeadModel XLNetLMHeadModel XmodForCausalLM
+    Zamba2ForCausalLM ZambaForCausalLM xLSTMForCausalLM
+"""
+REFUSED = frozenset(_REFUSED.split())
+"""Classes that the tap refuses: some layers do not attend, or not through transformers' interface,
+or attend twice, to fewer keys than tokens, or with a bias; or they ask for more than text.
+"""
 
 
 def families() -> dict[str, type[PreTrainedModel]]:
@@ -150,7 +185,3 @@ def _merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
         name: _merged(first[name], one) if isinstance(one, dict) and name in first else one
         for name, one in second.items()
     }
-
-
-UNBUILT: dict[str, str] = {}
-REFUSED = frozenset()

@@ -47,7 +47,9 @@ def test_autocast_around_a_measurement_changes_nothing(family: str, kind: torch.
 def test_a_model_with_an_autocast_of_its_own_is_refused() -> None:
     model = tiny("llama")
     model.model.forward = torch.autocast("cpu", dtype=torch.bfloat16)(model.model.forward)
-    with pytest.raises(InputError, match="computes in torch.bfloat16, but the model's weights are"):
+    with pytest.raises(
+        InputError, match=r"computes in torch\.bfloat16, but the model's weights are"
+    ):
         read(model)
 
 

@@ -46,13 +46,12 @@ def test_weights_are_those_of_eager_attention_or_the_model_is_refused(
 ) -> None:
     model, ids = tiny_of(name), tokens(2, LENGTH)
     asked = {"documents": list(ids), "length": LENGTH, "null": False, "queries": "last"}
-    try:
-        run = gs.capture(model, out=tmp_path, **asked)
-    except gs.InputError as error:
-        assert "\n" not in str(error)
-        assert name in REFUSED, error
+    if name in REFUSED:
+        with pytest.raises(gs.InputError) as caught:
+            gs.capture(model, out=tmp_path, **asked)
+        assert "\n" not in str(caught.value)
         return
-    assert name not in REFUSED
+    run = gs.capture(model, out=tmp_path, **asked)
     measured = torch.as_tensor(run["capture"]["attention_weight"].values, dtype=torch.float64)
     expected = eager(model, ids)
     assert len(expected) == measured.shape[1]
@@ -66,5 +65,5 @@ def test_weights_are_those_of_eager_attention_or_the_model_is_refused(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", UNBUILT)
 def test_what_is_left_out_of_the_table_cannot_be_built(name: str) -> None:
-    with pytest.raises((ImportError, ValueError), match=UNBUILT[name]):
+    with pytest.raises(Exception, match=UNBUILT[name]):
         tiny_of(name)
