@@ -242,11 +242,11 @@ _STANCES: Final[list[Any]] = []
 
 
 def _mask(*args: object, **keywords: object) -> Tensor | None:
-    """Make the mask as the fused kernel takes it: bool, or None where it is plainly causal, never
-    where it hides nothing; and count the request.
+    """Make the mask as the fused kernel takes it: bool, or None where it is plainly causal; and
+    count the request.
     """
     _session.get().masks += 1
-    return sdpa_mask(*args, **{**keywords, "allow_is_bidirectional_skip": False})
+    return sdpa_mask(*args, **keywords)
 
 
 def _attend(
