@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from empirical.sources.models import LoadedModel
+from empirical.tap.decoder import decoder_of
 from empirical.tap.parity import parity
 from empirical.tap.placed import brought_to, device_of
 from empirical.tap.tap import TappedLayer, tap
@@ -92,7 +93,7 @@ class Tapped:
         """Those of its parameters, or where they are brought."""
         model = self.model.model
         there = {parameter.device.type for parameter in model.parameters()}
-        if "meta" in there and (device := brought_to(model.get_decoder())) is not None:
+        if "meta" in there and (device := brought_to(decoder_of(model))) is not None:
             there = there - {"meta"} | {device.type}
         return there
 
@@ -102,7 +103,7 @@ class Tapped:
 
     def check(self, token_ids: NDArray[np.int32], queries: torch.Tensor) -> dict[str, Any]:
         """Compare the tap with the eager implementation."""
-        device = device_of(self.model.model.get_decoder())
+        device = device_of(decoder_of(self.model.model))
         ids = torch.as_tensor(token_ids[:, :PARITY_TOKENS].astype(np.int64), device=device)
         held = queries[:, queries[0] < ids.shape[1]]
         checked = parity(self.model.model, ids, queries=held if held.numel() else None)

@@ -19,6 +19,7 @@ from transformers import PreTrainedModel
 from empirical.intervention.largest import largest
 from empirical.intervention.rules import Rows, Rule
 from empirical.tap.attention import Block, in_blocks
+from empirical.tap.decoder import decoder_of
 from empirical.tap.from_layer import Below, run_from
 from empirical.tap.from_position import Whole, run_after
 from empirical.tap.interface import Attend, Attention
@@ -72,7 +73,7 @@ def intervened(
         InputError: as `tap.tap` does; N < 1, sizes or heads that are not the layer's, or an unknown
             mode.
     """
-    decoder = model.get_decoder()
+    decoder = decoder_of(model)
 
     mask = checked_mask(decoder, input_ids, attention_mask)
     return run_from(decoder, input_ids, mask, _attend(cut_of), start)
@@ -89,7 +90,7 @@ def intervened_after(
     """Return what `intervened` does, from `position` on: the first `position` queries see no more
     tokens than any cut keeps, so they are as in `past`, the model's own pass over the window.
     """
-    decoder = model.get_decoder()
+    decoder = decoder_of(model)
     return run_after(decoder, input_ids, _attend(cut_of), past, position, start)
 
 

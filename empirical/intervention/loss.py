@@ -13,6 +13,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
+from empirical.tap.decoder import decoder_of
+from empirical.tap.interface import as_it_is
 from empirical.tap.refusals import refuse_headless, refuse_targets
 
 LOGITS: Final = 2**24
@@ -49,12 +51,11 @@ def next_token_losses(
     return torch.cat(found, dim=1)
 
 
-@torch.no_grad()
 def logits_of(model: PreTrainedModel, hidden: Tensor) -> Tensor:
     """Return the logits of hidden states, (document, position, vocabulary), as the model's own
     forward makes them, with its scaling and soft-cap.
     """
-    with _decoder_that_returns(model, hidden):
+    with as_it_is(model), _decoder_that_returns(model, hidden):
         ids = torch.zeros(hidden.shape[:2], dtype=torch.long, device=hidden.device)
         return model(input_ids=ids, use_cache=False).logits
 
@@ -62,7 +63,7 @@ def logits_of(model: PreTrainedModel, hidden: Tensor) -> Tensor:
 @contextmanager
 def _decoder_that_returns(model: PreTrainedModel, hidden: Tensor) -> Iterator[None]:
     """Let the model's decoder return hidden states that are there already."""
-    decoder = model.get_decoder()
+    decoder = decoder_of(model)
     own = "forward" in vars(decoder)
     before = decoder.forward
     decoder.forward = lambda *args, **keywords: _Output(hidden)

@@ -4,7 +4,7 @@ Source: arXiv 2602.01893, (1)-(5) and Assumption 3, which speak of one query, th
 Windows are cut at will, so that query is an accident; queries of the same document share its
 values, norms and cosines, and only selection, distances and sums are their own. Each is measured
 over the T tokens that it sees. Curves are averaged over the queries with N ≤ T. Weights are
-averaged over the queries that see nearly as many tokens as the last: their first tokens stand
+averaged over the last queries that see nearly as many tokens as the last: their first tokens stand
 where they stand, their last as far from the query as they are, and between is a gap where they are
 fewer. Imports numpy and this room's kernels.
 """
@@ -110,7 +110,7 @@ def measure_layer(
         if rows[-1].first == 0
         else np.full(len(weights[-1]), np.nan, kind)
     )
-    return out | _profiles([w for w in weights if w.shape[1] >= SAME_LENGTH * tokens[-1]])
+    return out | _profiles(weights[near_last(tokens) :])
 
 
 def null_layer(
@@ -166,6 +166,21 @@ def null_layer(
 def alike(rows: Sequence[Row]) -> list[int]:
     """Which of the rows see the sink where the last does, and do not where it does not."""
     return [at for at, row in enumerate(rows) if (row.first == 0) == (rows[-1].first == 0)]
+
+
+def near_last(tokens: Sequence[int] | np.ndarray) -> int:
+    """Return the first of the queries, of `tokens` each, whose weights are averaged with the
+    last's: up to it all see nearly as many tokens as the last, and none sees more, as one of an
+    earlier chunk does where attention is chunked.
+
+    >>> near_last([40, 3, 99, 100]), near_last([98, 99, 100]), near_last([9, 16, 8, 8])
+    (2, 0, 2)
+    """
+    least, most = SAME_LENGTH * tokens[-1], tokens[-1]
+    start = len(tokens) - 1
+    while start > 0 and least <= tokens[start - 1] <= most:
+        start -= 1
+    return start
 
 
 def _arrays(rows: Sequence[Row], values: ArrayLike) -> tuple[list[np.ndarray], np.ndarray]:

@@ -21,6 +21,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from empirical.sources.digests import plain_parts
+from empirical.tap.decoder import decoder_of, entry, known_tokens, longest_input
 from empirical.tap.tap import TappedLayer, tap
 
 TOKENS: Final = 16
@@ -56,7 +57,7 @@ def fingerprint(
     hidden = tap(model, _fixed_tokens(model), keep)[0]
     # only now: some rotary embeddings keep the frequencies of the longest input so far until then
     # now under one name, now under two
-    buffers = dict.fromkeys(map(_of_buffer, model.get_decoder().buffers()))
+    buffers = dict.fromkeys(map(_of_buffer, decoder_of(model).buffers()))
     return {"layers": layers, "tokens": [*map(_of_activations, hidden)], "buffers": [*buffers]}
 
 
@@ -81,10 +82,10 @@ def other_output(old: Mapping[str, Any], new: Mapping[str, Any], dtype: str) -> 
 
 def _fixed_tokens(model: PreTrainedModel) -> Tensor:
     """Return tokens from all over the vocabulary, (1, position), as many as the model reads."""
-    decoder = model.get_decoder()
-    longest = getattr(decoder.config, "max_position_embeddings", None) or TOKENS
-    held = getattr(getattr(decoder.get_input_embeddings(), "weight", None), "shape", (2,))[0]
-    known = min(held, getattr(decoder.config, "vocab_size", None) or held)
+    decoder = decoder_of(model)
+    longest = longest_input(decoder.config) or TOKENS
+    held = known_tokens(decoder) or 2
+    known = min(held, entry(decoder.config, "vocab_size") or held)
     return (torch.arange(min(TOKENS, longest)) * max(known // TOKENS, 1) % known)[None]
 
 

@@ -25,8 +25,10 @@ from empirical.sources.models import DTYPES, LoadedModel, layers_and_heads, load
 from empirical.sources.paths import path_of
 from empirical.sources.texts import Corpus, Document, whole_characters
 from empirical.sources.tokens import whole_ids
+from empirical.tap.decoder import decoder_of, known_tokens
+from empirical.tap.parity import refuse_other_forward
 from empirical.tap.placed import brought_to, device_of
-from empirical.tap.refusals import attention_layers, refuse_too_long
+from empirical.tap.refusals import refuse_too_long
 
 NAME = "documents in memory"
 """What a run calls texts and token ids that came from no file."""
@@ -61,14 +63,10 @@ class HeldModel:
     @property
     def vocabulary(self) -> int | None:
         """Tokens of its embedding; None where that does not tell."""
-        embedding = self.decoder.get_input_embeddings()
-        return getattr(embedding, "num_embeddings", None)
+        return known_tokens(self.decoder)
 
     def refuse_unreadable(self, length: int) -> None:
-        """Refuse by an InputError a model with layers that do not attend, or that reads fewer than
-        `length` tokens.
-        """
-        attention_layers(self.decoder.config)
+        """Refuse by an InputError a model that reads fewer than `length` tokens."""
         refuse_too_long(self.decoder.config, length)
 
     @contextmanager
@@ -83,6 +81,7 @@ class HeldModel:
         trained = [module for module in self.decoder.modules() if module.training]
         try:
             self.decoder.eval()
+            refuse_other_forward(self.whole, self.decoder)
             yield loaded(
                 self.decoder,
                 self.tokenizer,
@@ -113,28 +112,35 @@ def held(
         hashed: identify its weights by their sha256, which reads all of them.
 
     Raises:
-        InputError: it has no decoder of transformers, or puts virtual tokens before a text, as
-            peft's prompt and prefix tuning do, which that decoder does not.
+        InputError: it has no decoder of transformers, attends to an encoder, puts virtual tokens
+            before a text, as peft's prompt and prefix tuning do, which that decoder does not, or
+            has an adapter that begins at some tokens.
     """
-    if getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False):
+    adapters = _active_adapters(model)
+    if any(getattr(adapter, "is_prompt_learning", False) for adapter in adapters):
         raise InputError(
             f"model={type(model).__name__}: reads virtual tokens before each text, expected a model"
             " that reads its texts alone. Give the model inside it to measure that one."
         )
-    find = getattr(model, "get_decoder", None)
-    decoder = find() if callable(find) else None
-    if not isinstance(decoder, PreTrainedModel):
-        seen = type(model).__name__ if decoder is None else f"a {type(decoder).__name__}"
+    if any(getattr(adapter, "alora_invocation_tokens", None) for adapter in adapters):
         raise InputError(
-            f"model={seen}: has no decoder of transformers, expected a PreTrainedModel, or a module"
-            " whose get_decoder() returns one. Give the model inside it."
+            f"model={type(model).__name__}: its adapter begins at tokens of the text that invoke it"
+            " (activated LoRA), expected one that acts on all tokens. Give the model inside it to"
+            " measure that one."
         )
+    decoder = decoder_of(model)
     if decoder.device.type == "meta" and brought_to(decoder) is None:
         raise InputError(
             f"model={type(model).__name__}: has only the shapes of its weights (device meta),"
             " expected a model in memory. Load its weights."
         )
     return HeldModel(decoder=decoder, whole=model, tokenizer=tokenizer, hashed=hashed)
+
+
+def _active_adapters(model: torch.nn.Module) -> list[Any]:
+    """Return the configurations of the adapters that are active in a model of peft's."""
+    names, known = getattr(model, "active_adapters", None), getattr(model, "peft_config", None)
+    return [known[name] for name in names] if isinstance(names, list) and known else []
 
 
 def _dtype(model: PreTrainedModel) -> str:

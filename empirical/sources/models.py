@@ -32,7 +32,8 @@ from empirical.sources.pretrained import (
     read_headers,
     refuse_unfit,
 )
-from empirical.tap.refusals import attention_layers, refuse_too_long
+from empirical.tap.decoder import decoder_of, entry
+from empirical.tap.refusals import refuse_too_long, refuse_unattending
 from empirical.tap.tap import TappedLayer
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -121,8 +122,7 @@ class FoundModel:
         """
         with in_one_line(self.source, "configuration"):
             config = self.config.get_text_config()
-            if getattr(config, "num_hidden_layers", None) is not None:
-                attention_layers(config)
+            refuse_unattending(config)
             refuse_too_long(config, length)
 
     def load(self) -> LoadedModel:
@@ -169,6 +169,7 @@ def loaded(
     Raises:
         InputError: the tap refuses the model, or its layers differ.
     """
+    decoder = decoder_of(model)
     shapes: list[tuple[int, ...]] = []  # of each layer
 
     def keep(layer: TappedLayer) -> None:
@@ -185,15 +186,15 @@ def loaded(
         model=model,
         tokenizer=tokenizer,
         id=id,
-        config_sha256=config_sha256(model.get_decoder()),
+        config_sha256=config_sha256(decoder),
         code_sha256=code_sha256(whole or model),
         fingerprint=told,
-        family=model.get_decoder().config.model_type,
+        family=decoder.config.model_type,
         layers=len(shapes),
         heads=heads,
         kv_heads=kv_heads,
         dimension=dimension,
-        sliding_window=sliding_window(model.get_decoder().config),
+        sliding_window=sliding_window(decoder.config),
         **identity,
     )
 
@@ -203,7 +204,11 @@ def layers_and_heads(config: PreTrainedConfig) -> tuple[int, int] | None:
     tell them as two numbers.
     """
     layers, heads = (
-        getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads")
+        entry(config, f"decoder_{name}") or entry(config, longer)
+        for name, longer in (
+            ("layers", "num_hidden_layers"),
+            ("attention_heads", "num_attention_heads"),
+        )
     )
     return (layers, heads) if isinstance(layers, int) and isinstance(heads, int) else None
 
@@ -212,8 +217,8 @@ def sliding_window(config: PreTrainedConfig) -> int | None:
     """Return how many tokens the window of a decoder's sliding layers has; None where no layer
     slides.
     """
-    types = getattr(config, "layer_types", None) or ["sliding_attention"]
-    window = getattr(config, "sliding_window", None)
+    types = entry(config, "layer_types") or ["sliding_attention"]
+    window = entry(config, "sliding_window")
     return int(window) if window and "sliding_attention" in types else None
 
 

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from empirical.errors import InputError
+from empirical.tap.decoder import layers_of
 from empirical.tap.interface import Attend, Attention, run_decoder
-from empirical.tap.refusals import attention_layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,8 @@ class Below:
     """Of the layer before it, as that returns it."""
 
 
-class _Reached(Exception):
-    """The layer is reached; the rest of the forward is not needed."""
+class _Reached(BaseException):
+    """The layer is reached; the rest of the forward is not needed. No error of the model's."""
 
 
 def run_from(
@@ -97,24 +98,24 @@ def _returning(module: torch.nn.Module, output: Any) -> Iterator[None]:
             del module.forward
 
 
-def layers_of(decoder: PreTrainedModel) -> list[torch.nn.Module]:
-    """Return a decoder's layers in order, none where they are not one list of modules."""
-    count = attention_layers(decoder.config)
-    lists = [
-        module
-        for module in decoder.children()
-        if isinstance(module, torch.nn.ModuleList) and len(module) == count
-    ]
-    return list(lists[0]) if len(lists) == 1 else []
-
-
 def resumes(decoder: PreTrainedModel, input_ids: Tensor, mask: Tensor | None) -> bool:
     """Tell whether a forward that begins at the last layer returns what a whole one does, to the
-    bit: not so where layers hand over more than their output.
+    bit: not so where layers hand over more than their output, through the decoder or from one
+    forward to the next, or attend more than once.
     """
-    last = len(layers_of(decoder)) - 1
-    if last < 1:
+    last, calls = len(layers_of(decoder)) - 1, []
+
+    def attend(layer: Attention) -> Tensor:
+        calls.append(layer.index)
+        return layer.output()
+
+    whole = run_from(decoder, input_ids, mask, attend)
+    if last < 1 or len(calls) != last + 1:
         return False
-    whole = run_from(decoder, input_ids, mask, Attention.output)
     start = below(decoder, input_ids, mask, last)
-    return torch.equal(run_from(decoder, input_ids, mask, Attention.output, start), whole)
+    try:
+        below(decoder, input_ids.flip(1), mask, last)  # what layers keep is then of other tokens
+        found = run_from(decoder, input_ids, mask, Attention.output, start)
+    except InputError:  # as where a layer reads the keys of one that did not run
+        return False
+    return torch.equal(found, whole)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from empirical.errors import InputError
 from empirical.tap.from_layer import Below, run_from
 from empirical.tap.interface import Attend, Attention
 
@@ -92,15 +93,28 @@ def run_after(
     return run_from(decoder, input_ids[:, position:], None, joined, start, position)
 
 
-def reads_on(decoder: PreTrainedModel, input_ids: Tensor, past: Whole) -> bool:
-    """Tell whether a forward that begins in the middle returns what the whole one did, to rounding:
-    not so where a token's place or its routing hangs on more than its position.
+def reads_on(
+    decoder: PreTrainedModel, input_ids: Tensor, past: Whole, start: Below | None = None
+) -> bool:
+    """Tell whether a forward that begins in the middle, and at `start` where that is given, returns
+    what the whole one did, to rounding: not so where a token's place or its routing hangs on more
+    than its position, or what a layer returns is laid out in another way.
 
     Told of float32 and wider alone: coarser types round away what an intervention does.
     """
     position = input_ids.shape[1] // 2
     if position == 0 or torch.finfo(past.hidden.dtype).eps > torch.finfo(torch.float32).eps:
         return False
-    found = run_after(decoder, input_ids, Attention.output, past, position)
     expected = past.hidden[:, position:]
-    return bool((found - expected).abs().max() <= ROUNDING * expected.abs().max())
+    try:
+        runs = [
+            run_after(decoder, input_ids, Attention.output, past, position, below)
+            for below in ([None] if start is None else [None, start])
+        ]
+    except InputError:
+        return False
+    limit = ROUNDING * expected.abs().max()
+    return all(
+        found.shape == expected.shape and bool((found - expected).abs().max() <= limit)
+        for found in runs
+    )

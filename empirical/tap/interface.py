@@ -8,10 +8,11 @@ all, without a word. Imports torch and transformers only.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock, RLock
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -28,11 +29,14 @@ from transformers.masking_utils import sdpa_mask
 
 from empirical.errors import InputError
 from empirical.tap.attention import Scoring, layer_output
-from empirical.tap.placed import device_of
-from empirical.tap.refusals import attention_layers, refuse_layer, refuse_mask
+from empirical.tap.decoder import layers_of
+from empirical.tap.placed import brought_to, device_of
+from empirical.tap.refusals import refuse_ahead, refuse_layer, refuse_mask
 
 NAME = "geostat_tap"
 """The name under which both the attention and the mask function are registered."""
+QUOTED: Final = 200
+"""Letters of a model's own error that a message holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +70,21 @@ class Session:
     """One forward through the interface."""
 
     attend: Attend
+    decoder: PreTrainedModel
+    tokens: tuple[int, int]
+    """Documents and positions of the forward."""
     padded: bool
     """Whether some document is shorter than the window."""
-    layers: int = 0
-    """How many attention modules called so far."""
+    first: int = 0
+    """Number of the layer at which the forward begins."""
+    called: dict[torch.nn.Module, None] = field(default_factory=dict)
+    """The attention modules that called so far, in their order."""
     masks: int = 0
     """How often the model asked for a mask."""
+    causal: list[Tensor] = field(default_factory=list)
+    """Masks that were seen to show no query a later position."""
+    raised: Exception | None = None
+    """What `attend` raised, which is none of the model's own errors."""
 
 
 _session: ContextVar[Session] = ContextVar("geostat_tap_session")
@@ -98,8 +111,8 @@ def run_decoder(
     Raises:
         InputError: as `tap.tap` tells.
     """
-    layers = attention_layers(decoder.config)
-    session = Session(attend=attend, padded=mask is not None, layers=first)
+    documents, positions = input_ids.shape
+    session = Session(attend, decoder, (documents, positions), padded=mask is not None, first=first)
     if decoder._can_set_attn_implementation():
         AttentionInterface.register(NAME, _attend)
         AttentionMaskInterface.register(NAME, _mask)
@@ -109,16 +122,18 @@ def run_decoder(
                 hidden = forward(decoder, input_ids, mask, position)
             finally:
                 _session.reset(token)
-    if session.layers != layers:
+    layers = layers_of(decoder, session.called)
+    calls = [any(module in session.called for module in one.modules()) for one in layers[first:]]
+    if not session.called or not all(calls):
         raise InputError(
-            f"{decoder.config.model_type}: {session.layers} of {layers} layers call the attention"
-            " interface of transformers, so the weights of the others are unknown. Use a model"
-            " whose family supports AttentionInterface."
+            f"{decoder.config.model_type}: {first + sum(calls)} of {len(layers)} layers call the"
+            " attention interface of transformers, so the weights of the others are unknown. Use a"
+            " model all of whose layers are attention, and whose family supports"
+            " AttentionInterface."
         )
     return hidden
 
 
-@torch.no_grad()
 def forward(
     decoder: PreTrainedModel, input_ids: Tensor, mask: Tensor | None, position: int = 0
 ) -> Tensor:
@@ -129,8 +144,64 @@ def forward(
     if position:
         count = ids.shape[1]
         more["position_ids"] = torch.arange(position, position + count, device=ids.device)[None]
-    output = decoder(input_ids=ids, attention_mask=mask, use_cache=False, return_dict=True, **more)
-    return output.last_hidden_state
+    with as_it_is(decoder):
+        output = decoder(
+            input_ids=ids, attention_mask=mask, use_cache=False, return_dict=True, **more
+        )
+        return output.last_hidden_state
+
+
+@contextmanager
+def as_it_is(model: torch.nn.Module) -> Iterator[None]:
+    """Run a model in its own types, as it is written and without gradients, whatever autocast or
+    compilation its caller asked for.
+
+    Raises:
+        InputError: the model itself raises something, which is quoted; what `attend` raises is
+            passed on.
+    """
+    devices = [weight.device for weight in model.parameters()] + [brought_to(model)]
+    with ExitStack() as stack:
+        stack.enter_context(torch.no_grad())
+        for kind in sorted({"cpu"} | {device.type for device in devices if device is not None}):
+            if torch.amp.is_autocast_available(kind):
+                stack.enter_context(torch.autocast(kind, enabled=False))
+        stack.enter_context(_uncompiled())
+        try:
+            yield
+        except InputError:
+            raise
+        except Exception as error:  # whatever a model raises, the user reads one line
+            session = _session.get(None)
+            if session is not None and error is session.raised:
+                raise
+            name = getattr(getattr(model, "config", None), "model_type", type(model).__name__)
+            text = " ".join(str(error).split())[:QUOTED].rstrip(".")
+            raise InputError(
+                f"{name}: its own forward ended in {type(error).__name__}: {text}. Give the model"
+                " what it asks for, or use another."
+            ) from error
+
+
+@contextmanager
+def _uncompiled() -> Iterator[None]:
+    """Let what was compiled run as it is written, until the last of the threads that ask for it is
+    done.
+    """
+    if "torch._dynamo" not in sys.modules:  # nothing was compiled
+        yield
+        return
+    with _LOCKS_ALONE:
+        if not _STANCES:
+            _STANCES.append(torch.compiler.set_stance("force_eager"))
+        _STANCES.append(None)
+    try:
+        yield
+    finally:
+        with _LOCKS_ALONE:
+            _STANCES.pop()
+            if len(_STANCES) == 1:
+                _STANCES.pop().__exit__(None, None, None)
 
 
 @contextmanager
@@ -166,6 +237,8 @@ def _one_at_a_time(decoder: PreTrainedModel) -> AbstractContextManager[Any]:
 
 _LOCKS: Final[WeakKeyDictionary[PreTrainedModel, Any]] = WeakKeyDictionary()
 _LOCKS_ALONE: Final = Lock()
+_STANCES: Final[list[Any]] = []
+"""The compiler's stance while models run as they are written, and an entry for each that does."""
 
 
 def _mask(*args: object, **keywords: object) -> Tensor | None:
@@ -188,30 +261,45 @@ def _attend(
     `refusals.KEYWORDS`, each of which may be missing.
     """
     session = _session.get()
-    index = session.layers
+    index = session.first + len(session.called)
     seen = f"layer {index} of {type(module).__name__}"
-    refuse_layer(seen, module, index, keywords)
-    asked, padded = session.masks > 0, session.padded
+    refuse_layer(seen, value, session.decoder, keywords, again=module in session.called)
     window, sinks = keywords.get("sliding_window"), keywords.get("s_aux")
-    refuse_mask(seen, query, key, attention_mask, asked=asked, padded=padded, window=window)
+    flag = keywords.get("is_causal")
+    refuse_mask(
+        seen,
+        query,
+        key,
+        attention_mask,
+        asked=session.masks > 0,
+        tokens=session.tokens,
+        padded=session.padded,
+        window=window,
+        causal=bool(getattr(module, "is_causal", True) if flag is None else flag),
+    )
+    if attention_mask is not None and all(attention_mask is not one for one in session.causal):
+        refuse_ahead(seen, attention_mask)
+        session.causal.append(attention_mask)
     if sinks is not None and sinks.numel() != query.shape[1]:
         raise InputError(
             f"{seen}: has {sinks.numel()} learned sinks for {query.shape[1]} heads, expected one a"
             " head. Use another model."
         )
-    session.layers += 1
+    session.called[module] = None
 
     scaling = keywords.get("scaling")
     factor = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
-    output = session.attend(
-        Attention(
-            index=index,
-            module=module,
-            query=query,
-            key=key,
-            value=value,
-            mask=attention_mask,
-            scoring=Scoring(factor, keywords.get("softcap"), sinks),
-        )
+    attention = Attention(
+        index=index,
+        module=module,
+        query=query,
+        key=key,
+        value=value,
+        mask=attention_mask,
+        scoring=Scoring(factor, keywords.get("softcap"), sinks),
     )
-    return output, None
+    try:
+        return session.attend(attention), None
+    except Exception as error:
+        session.raised = error
+        raise

@@ -11,19 +11,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from empirical.errors import InputError
-from empirical.tap.interface import forward, implementation
+from empirical.tap.decoder import decoder_of, known_tokens
+from empirical.tap.interface import as_it_is, forward, implementation
 from empirical.tap.placed import device_of
 from empirical.tap.refusals import checked_mask
 from empirical.tap.tap import TappedLayer, analysed_positions, tap
 
 LOG_FLOOR = 1e-12
 """Weights at or below it are left out of the comparison of logarithms."""
+
+SHARE = 1e-4
+"""What a learned sink takes of a row at least, beyond rounding, to be told from none."""
+
+PROBED: Final = 16
+"""Tokens by which a whole model's forward is compared with its decoder's."""
+PROBE_FAULT: Final = 0.01
+"""‖Δh‖/‖h‖ beyond what another order of sums explains, also in bfloat16."""
 
 FAULT = {"float32": 1e-3}
 FAULT_OTHERWISE = 0.2
@@ -92,7 +102,7 @@ def parity(
         )
 
     tapped = tap(model, input_ids, keep, attention_mask, queries)
-    decoder = model.get_decoder()
+    decoder = decoder_of(model)
     mask = checked_mask(decoder, input_ids, attention_mask)
     positions = analysed_positions(input_ids, mask, queries).to(device_of(decoder))
     modules = [module for module, _, _ in kept if module is not None]
@@ -118,15 +128,59 @@ def parity(
     return _largest([(alpha, visible) for _, alpha, visible in kept], rows, hidden)
 
 
+def refuse_other_forward(model: torch.nn.Module, decoder: PreTrainedModel) -> None:
+    """Refuse by an InputError a model whose own forward gives its decoder more than the tokens, so
+    that the decoder by itself is another model: seen by the hidden states of a few tokens.
+
+    A model whose forward takes something else than tokens, or does not call its decoder, is passed
+    over.
+    """
+    if model is decoder:
+        return
+    ids = torch.arange(3, 3 + PROBED)[None] % (known_tokens(decoder) or PROBED)
+    found: list[Tensor] = []
+
+    def keep(module: torch.nn.Module, given: object, output: Any) -> None:
+        found.append(output[0])
+
+    with implementation(decoder, "eager"):  # no other thread runs it
+        expected = forward(decoder, ids, None).float()
+        hook = decoder.register_forward_hook(keep)
+        try:
+            with as_it_is(model):
+                model(input_ids=ids.to(device_of(decoder)), use_cache=False)
+        except InputError:
+            return
+        finally:
+            hook.remove()
+    if found and (
+        found[-1].shape != expected.shape
+        or not bool((found[-1].float() - expected).norm() <= PROBE_FAULT * expected.norm())
+    ):
+        raise InputError(
+            f"model={type(model).__name__}: its own forward gives other hidden states than its"
+            " decoder does by itself, expected a model that hands the tokens on as they are. Give"
+            " the model inside it to measure that one."
+        )
+
+
 def _largest(
     tapped: Sequence[tuple[Tensor, Tensor]], rows: Sequence[Tensor], hidden: float
 ) -> Parity:
     """Return the largest differences over layers: `tapped` holds α and what is visible of each,
     `rows` eager's weights.
+
+    Where a learned sink takes its share behind eager's softmax, eager's rows sum to 1 and are
+    compared without that share. Whether it is right, the hidden states tell.
     """
     weights = log_weights = invisible = 0.0
     worst = 0
     for index, ((alpha, visible), row) in enumerate(zip(tapped, rows, strict=True)):
+        kept, whole = alpha.sum(dim=-1, keepdim=True), row.sum(dim=-1, keepdim=True)
+        behind = (kept < 1 - SHARE) & ((whole - 1).abs() < (whole - kept).abs())
+        if bool(behind.any()):
+            row = torch.where(behind, row * kept, row)
+            weights = max(weights, hidden)
         difference = float((alpha - row).abs().max())
         if difference > weights:  # never of a row that is no number
             weights, worst = difference, index

@@ -16,11 +16,11 @@ def device_of(decoder: PreTrainedModel) -> torch.device:
     return brought_to(decoder) or torch.device("cpu")
 
 
-def brought_to(decoder: PreTrainedModel) -> torch.device | None:
+def brought_to(model: torch.nn.Module) -> torch.device | None:
     """Return where accelerate brings weights that lie elsewhere until they are needed; None where
     it does not.
     """
-    for module in decoder.modules():
+    for module in model.modules():
         device = getattr(getattr(module, "_hf_hook", None), "execution_device", None)
         if device is not None:
             return torch.device(device)

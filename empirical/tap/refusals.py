@@ -7,16 +7,15 @@ Each refusal is an InputError. Imports torch and transformers only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from empirical.errors import InputError
+from empirical.tap.decoder import entry, known_tokens, longest_input
 from empirical.tap.placed import device_of
-
-ATTENTION_TYPES = frozenset({"full_attention", "sliding_attention", "chunked_attention"})
-"""Entries of a model's `layer_types` whose layers weigh positions by a softmax."""
 
 KEYWORDS = frozenset({"scaling", "dropout", "softcap", "s_aux", "sliding_window", "is_causal"})
 """Keywords of the attention function that are understood."""
@@ -33,25 +32,32 @@ SILENT_KEYWORDS = frozenset(
 )
 """Keywords that reach the attention function and change nothing in a forward without a cache."""
 
+UNATTENDING: Final = frozenset({"linear_attention", "conv", "moe", "mlp"})
+"""Entries of a model's `layer_types` whose layers surely weigh no positions by a softmax."""
 
-def attention_layers(config: PreTrainedConfig) -> int:
-    """Return how many layers of a decoder attend; an InputError where some do not, by a softmax
-    (state-space, linear attention, …).
+ROWS: Final = 1024
+"""Queries of a mask that are looked at at once."""
+
+_SEES_AHEAD: Final = "{}: attends to later positions, expected a causal decoder. Use another model."
+
+
+def refuse_unattending(config: PreTrainedConfig) -> None:
+    """Refuse by an InputError a model whose configuration names layers that do not attend, before
+    its weights are read. What it does not name, the tap sees.
     """
-    others = sorted(set(getattr(config, "layer_types", None) or ()) - ATTENTION_TYPES)
+    others = sorted(UNATTENDING.intersection(entry(config, "layer_types") or ()))
     if others:
         raise InputError(
             f"{config.model_type}: has layers of type {', '.join(others)}, expected attention in"
             " every layer. Use another model."
         )
-    return int(config.num_hidden_layers)
 
 
 def refuse_too_long(config: PreTrainedConfig, length: int) -> None:
     """Refuse by an InputError windows of `length` tokens where a decoder of this configuration
     reads fewer.
     """
-    longest = getattr(config, "max_position_embeddings", None)
+    longest = longest_input(config)
     if longest is not None and length > longest:
         raise InputError(
             f"{config.model_type}: reads at most {longest} tokens, but a window has {length}. Use"
@@ -71,21 +77,14 @@ def checked_mask(
             f"{config.model_type}: is in training mode, where dropout changes the weights. Call"
             " model.eval() first."
         )
-    if not getattr(config, "is_causal", True) or getattr(
-        config, "use_bidirectional_attention", False
-    ):
-        raise InputError(
-            f"{config.model_type}: attends to later positions, expected a causal decoder. Use"
-            " another model."
-        )
     if input_ids.ndim != 2 or 0 in input_ids.shape:
         raise InputError(
             f"input_ids has shape {tuple(input_ids.shape)}, expected (document, position), neither"
             " empty."
         )
     refuse_too_long(config, input_ids.shape[1])
-    known, largest = decoder.get_input_embeddings().num_embeddings, int(input_ids.max())
-    if largest >= known:
+    known, largest = known_tokens(decoder), int(input_ids.max())
+    if known is not None and largest >= known:
         raise InputError(
             f"{config.model_type}: knows {known} tokens, but token {largest} was given. Use the"
             " model's own tokenizer."
@@ -108,10 +107,15 @@ def checked_mask(
 
 
 def refuse_layer(
-    seen: str, module: torch.nn.Module, index: int, keywords: Mapping[str, object]
+    seen: str,
+    value: Tensor,
+    decoder: PreTrainedModel,
+    keywords: Mapping[str, object],
+    *,
+    again: bool,
 ) -> None:
-    """Refuse a layer, `seen` in messages, that passes keywords which are not understood, or is not
-    the causal attention number `index` without dropout.
+    """Refuse a layer, `seen` in messages, that passes keywords which are not understood, drops
+    weights, computes in a coarser type than the decoder's, or attends `again` in one forward.
     """
     unknown = sorted(
         name
@@ -123,15 +127,20 @@ def refuse_layer(
             f"{seen}: passes {', '.join(unknown)}, which geostat does not understand. Use another"
             " model."
         )
-    if (
-        keywords.get("dropout")
-        or keywords.get("is_causal") is False
-        or not getattr(module, "is_causal", True)
-        or getattr(module, "layer_idx", index) != index
-    ):
+    if again:
         raise InputError(
-            f"{seen}: is not one causal attention a layer without dropout, expected a decoder-only"
-            " model. Use another model."
+            f"{seen}: attends more than once in a forward, expected one attention a layer. Use"
+            " another model."
+        )
+    if keywords.get("dropout"):
+        raise InputError(
+            f"{seen}: drops weights at random (dropout {keywords['dropout']}) outside of training."
+            " Set its dropout to 0."
+        )
+    if torch.finfo(value.dtype).eps > torch.finfo(decoder.dtype).eps:
+        raise InputError(
+            f"{seen}: computes in {value.dtype}, but the model's weights are {decoder.dtype}, as"
+            " under an autocast of its own. Convert the model instead, as with model.bfloat16()."
         )
 
 
@@ -142,14 +151,17 @@ def refuse_mask(
     mask: Tensor | None,
     *,
     asked: bool,
+    tokens: tuple[int, int],
     padded: bool,
     window: int | None,
+    causal: bool,
 ) -> None:
     """Refuse a layer, `seen` in messages, whose mask, as it got it, is not known to be what the
     model means.
 
-    asked: whether the model asked transformers' mask interface for it; padded: whether documents
-    are; window: tokens of a sliding window.
+    asked: whether the model asked transformers' mask interface for it; tokens: documents and
+    positions of the forward; padded: whether documents are; window: tokens of a sliding window;
+    causal: whether the layer is without a mask.
     """
     positions = query.shape[2]
     if not asked:
@@ -162,7 +174,14 @@ def refuse_mask(
             f"{seen}: reads {key.shape[2]} keys for {positions} queries, expected self-attention."
             " Use another model."
         )
+    if (query.shape[0], positions) != tokens:
+        raise InputError(
+            f"{seen}: has queries of {query.shape[0]} documents at {positions} positions, expected"
+            f" those of the text, {tokens[0]} at {tokens[1]}. Use another model."
+        )
     if mask is None:
+        if not causal:
+            raise InputError(_SEES_AHEAD.format(seen))
         if padded or (window is not None and window < positions):
             raise InputError(
                 f"{seen}: got no mask, but there is padding or a sliding window. Use another model."
@@ -172,6 +191,14 @@ def refuse_mask(
             f"{seen}: its mask is {mask.dtype} of shape {tuple(mask.shape)}, expected torch.bool of"
             f" shape (document, 1, {positions}, {positions}). Use another model."
         )
+
+
+def refuse_ahead(seen: str, mask: Tensor) -> None:
+    """Refuse a layer, `seen` in messages, whose mask shows a query a later position."""
+    starts = range(0, mask.shape[-1], ROWS)  # a mask of all queries need not stand there twice
+    ahead = [mask[..., at : at + ROWS, at:].triu(1).any() for at in starts]
+    if bool(torch.stack(ahead).any()):
+        raise InputError(_SEES_AHEAD.format(seen))
 
 
 def refuse_cut(

@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 
 from empirical.errors import InputError
 from empirical.tap.attention import analysed_row
+from empirical.tap.decoder import decoder_of
 from empirical.tap.interface import Attention, run_decoder
 from empirical.tap.placed import device_of
 from empirical.tap.refusals import checked_mask
@@ -78,7 +79,7 @@ def tap(
             whose weights cannot be told: it is in training mode, is not causal, uses a mask, bias
             or keyword that is not understood, or its layers do not call the tap.
     """
-    decoder = model.get_decoder()
+    decoder = decoder_of(model)
     mask = checked_mask(decoder, input_ids, attention_mask)
     rows = analysed_positions(input_ids, mask, queries).to(device_of(decoder))
     firsts: dict[int, tuple[Tensor, list[list[int]]]] = {}

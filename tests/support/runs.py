@@ -14,7 +14,7 @@ from empirical.capture.observers import Baselines, Geometry
 from empirical.sources.models import LoadedModel
 from empirical.sources.windows import Windows
 from empirical.store.store import Store
-from empirical.tap.refusals import attention_layers
+from empirical.tap.decoder import layers_of
 
 
 def loaded(family: str) -> LoadedModel:
@@ -29,7 +29,7 @@ def loaded(family: str) -> LoadedModel:
         revision=None,
         sha256="0" * 64,
         family=family,
-        layers=attention_layers(config),
+        layers=len(layers_of(model.get_decoder())),
         heads=heads,
         kv_heads=int(getattr(config, "num_key_value_heads", None) or heads),
         dimension=int(getattr(config, "head_dim", None) or config.hidden_size // heads),

@@ -17,7 +17,7 @@ from torch import Tensor
 from empirical.measure.convention import Convention
 from empirical.measure.device import grids, nulls
 from empirical.measure.device.selection import separability
-from empirical.measure.queries import SAME_LENGTH, Row, alike
+from empirical.measure.queries import Row, alike, near_last
 from empirical.measure.query_records import BY_QUERY
 from empirical.measure.selection import MEASURES
 from empirical.measure.sizes import Sizes
@@ -61,8 +61,7 @@ def measure_layer(
     out["sink_weight_sd"] = (
         _sd(on_sink) if rows[-1].first == 0 else torch.full_like(on_sink[0], torch.nan)
     )
-    near = [_weights(row) for row in rows if row.alpha.shape[1] >= SAME_LENGTH * tokens[-1]]
-    return out | _profiles(near)
+    return out | _profiles([_weights(row) for row in rows[near_last(tokens) :]])
 
 
 @torch.no_grad()

@@ -13,6 +13,7 @@ import torch
 from empirical.intervention.cut import Cut, intervened, intervened_after
 from empirical.intervention.loss import next_token_losses
 from empirical.intervention.rules import Rule
+from empirical.tap.decoder import decoder_of, layers_of
 from empirical.tap.from_layer import Below, below, resumes
 from empirical.tap.from_position import Whole, reads_on, whole
 from geostat.errors import InputError
@@ -147,10 +148,11 @@ class Losses:
         """
         if place in self._plain or self._reads_on is False:
             return self._plain.get(place)
-        decoder = self.model.get_decoder()
+        decoder = decoder_of(self.model)
         found = whole(decoder, ids)
         if self._reads_on is None:
-            self._reads_on = reads_on(decoder, ids, found)
+            start = self._start(place, ids, len(layers_of(decoder)) - 1)
+            self._reads_on = reads_on(decoder, ids, found, start)
             if not self._reads_on:
                 return None
         if sum(one.whole.size for one in self._plain.values()) + found.size > KEPT_BYTES:
@@ -164,7 +166,7 @@ class Losses:
         """Return what the layers below `first` return for a document; None: they are to be run."""
         if first == 0:
             return None
-        decoder = self.model.get_decoder()
+        decoder = decoder_of(self.model)
         if self._resumes is None:
             self._resumes = resumes(decoder, ids, None)
         if not self._resumes:

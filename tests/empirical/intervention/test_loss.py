@@ -52,7 +52,7 @@ def test_the_decoder_is_put_back(own: bool) -> None:
     before = vars(decoder).get("forward")
     logits_of(model, hidden)
     assert vars(decoder).get("forward") is before
-    with pytest.raises(RuntimeError):
+    with pytest.raises(InputError, match="llama: its own forward ended in RuntimeError: mat1 and"):
         logits_of(model, hidden[..., :3])
     assert vars(decoder).get("forward") is before
 

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 
 from empirical.errors import InputError
 from empirical.measure import queries
+from empirical.measure.device import queries as device_queries
 from empirical.measure.queries import Row, measure_layer, null_layer
 from empirical.measure.selection import separability
 
@@ -83,6 +87,38 @@ def test_weights_of_queries_that_see_far_fewer_tokens_are_left_out() -> None:
     assert int(measure_layer(found, values, N)["weight_queries"]) == 2
     windowed, values = rows(14, 28, 29, window=10)
     assert int(measure_layer(windowed, values, N)["weight_queries"]) == 3
+
+
+def chunked(length: int, chunk: int) -> tuple[list[Row], np.ndarray]:
+    """Rows of random heads at the last 16 positions of a window, each of its chunk's tokens."""
+    generator = np.random.default_rng(0)
+    found = []
+    for position in range(length - 16, length):
+        first = position // chunk * chunk
+        alpha = generator.dirichlet(np.full(position + 1 - first, 0.3), size=4)
+        found.append(Row(position=position, first=first, alpha=alpha))
+    return found, generator.normal(size=(2, length, 8))
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+@pytest.mark.parametrize(("length", "chunk"), [(40, 16), (33, 16), (34, 16), (48, 16), (41, 8)])
+def test_weights_of_an_earlier_chunk_are_not_averaged_with_the_last_s(
+    length: int, chunk: int, on_device: bool
+) -> None:
+    found, values = chunked(length, chunk)
+    if on_device:
+        there = [replace(row, alpha=torch.as_tensor(row.alpha)) for row in found]
+        measured = device_queries.measure_layer(there, torch.as_tensor(values), [1])
+    else:
+        measured = measure_layer(found, values, [1])
+    tokens = (length - 1) % chunk + 1
+    near = [row for row in found[-tokens:] if row.alpha.shape[1] >= 0.95 * tokens]
+    assert int(measured["weight_queries"]) == len(near)
+    mean = np.asarray(measured["attention_weight"])
+    assert mean.shape == (4, tokens)
+    np.testing.assert_allclose(np.nansum(mean, axis=-1), 1, atol=0.15 if len(near) > 1 else 1e-9)
+    if len(near) == 1:
+        np.testing.assert_allclose(mean, found[-1].alpha, rtol=1e-12)
 
 
 def test_queries_that_see_the_sink_where_the_last_does_not_are_left_out() -> None:

@@ -121,6 +121,21 @@ def test_virtual_tokens_before_a_text_are_refused(kind: str):
         held(peft.get_peft_model(tiny("llama"), config))
 
 
+@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing:FutureWarning")
+@pytest.mark.parametrize("active", [["invoked"], ["plain", "invoked"], ["invoked", "plain"]])
+def test_an_adapter_that_tokens_invoke_is_refused(active: list[str]):
+    import peft
+
+    targets = {"target_modules": ["q_proj", "v_proj"], "task_type": "CAUSAL_LM"}
+    model = peft.get_peft_model(tiny("llama"), peft.LoraConfig(**targets), adapter_name="plain")
+    held(model)
+    model.add_adapter("invoked", peft.LoraConfig(**targets, alora_invocation_tokens=[5, 6]))
+    model.base_model.set_adapter(active)
+    model.active_adapter = active[0]
+    with pytest.raises(InputError, match=r"its adapter begins at tokens .* \(activated LoRA\)"):
+        held(model)
+
+
 def test_weights_that_are_not_in_memory_cannot_be_hashed():
     model = tiny("llama")
     model.model.layers[1].mlp.up_proj.to("meta")

@@ -8,7 +8,8 @@ from support.families import FAMILIES, OTHERS, tiny, tokens
 
 from empirical.intervention.cut import Cut, intervened
 from empirical.intervention.rules import attention
-from empirical.tap.from_layer import Below, below, layers_of, resumes
+from empirical.tap.decoder import layers_of
+from empirical.tap.from_layer import Below, below, resumes
 from empirical.tap.interface import forward
 
 
@@ -64,8 +65,10 @@ def test_layers_that_hand_over_more_than_their_output_do_not_resume() -> None:
     assert not resumes(decoder, ids, None)
 
 
-def test_a_decoder_without_one_list_of_layers_does_not_resume() -> None:
+def test_the_layers_are_the_list_with_most_in_it() -> None:
     decoder = tiny("llama").get_decoder()
-    decoder.more = torch.nn.ModuleList(torch.nn.Identity() for _ in decoder.layers)
-    assert layers_of(decoder) == []
-    assert not resumes(decoder, tokens(1, 20), None)
+    layers = list(decoder.layers)
+    decoder.more = torch.nn.ModuleList(torch.nn.Identity() for _ in layers)
+    decoder.inner = torch.nn.Sequential(torch.nn.ModuleList(torch.nn.Identity() for _ in range(9)))
+    assert layers_of(decoder) == layers
+    assert layers_of(torch.nn.Linear(1, 1)) == []

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from support.every_decoder import tiny_of
 from support.families import tiny, tokens
 from transformers import AttentionMaskInterface
 from transformers.masking_utils import eager_mask
@@ -16,7 +17,8 @@ from transformers.masking_utils import eager_mask
 import empirical.tap.interface as interface
 from empirical.errors import InputError
 from empirical.tap.interface import NAME
-from empirical.tap.refusals import attention_layers
+from empirical.tap.parity import parity
+from empirical.tap.refusals import refuse_unattending
 from empirical.tap.tap import tap
 
 
@@ -97,11 +99,11 @@ def test_a_model_of_which_one_layer_does_not_call_is_refused() -> None:
     assert llama.config._attn_implementation == "sdpa"
 
 
-def test_a_model_whose_layers_call_out_of_order_is_refused() -> None:
+def test_a_layer_that_attends_twice_in_a_forward_is_refused() -> None:
     llama = copy.deepcopy(model("llama"))
-    llama.model.layers[1].self_attn.layer_idx = 3
+    llama.model.layers[1] = llama.model.layers[0]
     with pytest.raises(
-        InputError, match="layer 1 of LlamaAttention: is not one causal attention a layer"
+        InputError, match="layer 1 of LlamaAttention: attends more than once in a forward"
     ):
         tap(llama, tokens(1, 30), lambda layer: None)
 
@@ -114,18 +116,75 @@ def test_models_that_are_no_causal_decoders_are_refused() -> None:
         num_attention_heads=4,
         intermediate_size=96,
     )
-    with pytest.raises(InputError, match="expected a decoder-only model"):
-        tap(transformers.BertModel(config).eval(), tokens(1, 30), lambda layer: None)
-    gemma = copy.deepcopy(model("gemma3"))
-    gemma.config.use_bidirectional_attention = True
     with pytest.raises(InputError, match="attends to later positions, expected a causal decoder"):
-        tap(gemma, tokens(1, 30), lambda layer: None)
+        tap(transformers.BertModel(config).eval(), tokens(1, 30), lambda layer: None)
     mamba = transformers.MambaConfig(vocab_size=97, hidden_size=64, num_hidden_layers=2)
+    with pytest.raises(InputError, match="mamba: 0 of 2 layers call the attention interface"):
+        tap(transformers.MambaModel(mamba).eval(), tokens(1, 30), lambda layer: None)
+    with pytest.raises(InputError, match="mamba: has layers of type linear_attention"):
+        refuse_unattending(mamba)
+
+
+def _all_layers(model: transformers.PreTrainedModel) -> None:
+    for layer in model.model.layers:
+        layer.self_attn.is_causal = False
+
+
+@pytest.mark.parametrize(
+    ("family", "changed"),
+    [
+        ("gemma3", lambda model: setattr(model.config, "use_bidirectional_attention", True)),
+        ("llama", lambda model: setattr(model.config, "is_causal", False)),
+        ("mistral", lambda model: setattr(model.config, "is_causal", False)),
+        ("llama", _all_layers),
+    ],
+)
+def test_a_decoder_that_sees_later_positions_is_refused_by_what_it_sees(
+    family: str, changed: Any
+) -> None:
+    other = copy.deepcopy(model(family))
+    changed(other)
+    with pytest.raises(InputError, match="attends to later positions, expected a causal decoder"):
+        tap(other, tokens(1, 30), lambda layer: None)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        (
+            "Gemma4ForCausalLM",
+            {"use_bidirectional_attention": "vision", "global_head_dim": 16, "head_dim": 16},
+        ),
+        ("BertLMHeadModel", {"is_decoder": True}),
+        ("RobertaForCausalLM", {"is_decoder": True}),
+    ],
+)
+@pytest.mark.parametrize("length", [5, 40])
+def test_a_decoder_that_reads_text_causally_is_measured_whatever_it_is_called(
+    name: str, changes: dict[str, Any], length: int
+) -> None:
+    compared = parity(tiny_of(name, **changes), tokens(1, length))
+    assert compared.weights < 1e-4
+    assert compared.invisible == 0
+
+
+def test_dropout_outside_of_training_is_refused() -> None:
+    llama = copy.deepcopy(model("llama"))
+    attention = llama.model.layers[2].self_attn
+    attention.attention_dropout = 0.1
+    attention.training = True
+    with pytest.raises(InputError, match=r"layer 2 of LlamaAttention: drops weights at random"):
+        tap(llama, tokens(1, 30), lambda layer: None)
+
+
+def test_queries_that_are_not_those_of_the_text_are_refused() -> None:
+    llama = copy.deepcopy(model("llama"))
+    embed = llama.model.embed_tokens.forward
+    llama.model.embed_tokens.forward = lambda ids: embed(ids)[:, ::2]
     with pytest.raises(
-        InputError,
-        match="mamba: has layers of type linear_attention, expected attention in every layer",
+        InputError, match="has queries of 1 documents at 15 positions, expected those of the text"
     ):
-        attention_layers(mamba)
+        tap(llama, tokens(1, 30), lambda layer: None)
 
 
 @pytest.mark.parametrize(

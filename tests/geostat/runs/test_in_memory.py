@@ -10,8 +10,10 @@ import accelerate
 import numpy as np
 import pytest
 import torch
+import transformers
 import xarray as xr
-from support.families import letters, tiny
+from support.every_decoder import tiny_of
+from support.families import letters, tiny, tokens
 from support.spine import LENGTH
 
 import geostat as gs
@@ -184,6 +186,40 @@ def test_what_does_not_fit_is_refused_and_the_model_left_alone(
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
     assert model.training
+
+
+@pytest.mark.parametrize("length", [33, 34, 40, 48])
+def test_means_over_queries_of_chunked_attention_are_of_the_last_chunk(tmp_path: Path, length: int):
+    model = tiny_of("Llama4ForCausalLM", attention_chunk_size=16)
+    asked = {"documents": list(tokens(2, length)), "length": length, "null": False}
+    means = gs.capture(model, out=tmp_path, queries="default", **asked)["queries"]
+    chunked = means["attention_weight"].values[:, 0]
+    assert means["weight_queries"].values[:, 0].tolist() == [1, 1]
+    np.testing.assert_allclose(np.nansum(chunked, axis=-1), 1, rtol=1e-5)
+
+
+def test_losses_beside_an_encoder_are_refused(tmp_path: Path):
+    sizes = {"vocab_size": 97, "d_model": 64, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48}
+    bart = transformers.BartForConditionalGeneration(transformers.BartConfig(**sizes))
+    for face in (gs.capture, gs.effective, gs.ablate):
+        with pytest.raises(InputError, match="attends to an encoder beside the text"):
+            face(bart, documents=list(tokens(2, LENGTH)), length=LENGTH, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["ModernBertDecoderForCausalLM", "Llama4ForCausalLM"])
+def test_a_decoder_that_is_found_inside_gives_the_same_from_a_folder(tmp_path: Path, name: str):
+    model, text = tiny_of(name), "".join("abcdefghijklmnopqrstuvwxyz"[at % 23] for at in range(50))
+    model.save_pretrained(tmp_path / "model")
+    letters().save_pretrained(tmp_path / "model")
+    (tmp_path / "text.txt").write_text(text)
+    asked = {"length": 40, "count": 1, "null": False, "queries": "last"}
+    folder, file = str(tmp_path / "model"), [tmp_path / "text.txt"]
+    saved = gs.capture(folder, documents=file, out=tmp_path / "a", **asked)
+    given = gs.capture(
+        model, tokenizer=letters(), documents=[text + " "], out=tmp_path / "b", **asked
+    )
+    xr.testing.assert_equal(numbers(saved)["capture"], numbers(given)["capture"])
 
 
 def test_a_tokenizer_beside_a_named_model_is_refused(tmp_path: Path):

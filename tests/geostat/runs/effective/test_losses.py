@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import transformers
+from support.every_decoder import tiny_of
 from support.families import tiny, tokens
 
 from empirical.intervention.cut import Cut, intervened
@@ -21,12 +23,16 @@ from geostat.runs.effective.losses import Losses
 
 
 def measured(
-    model: transformers.PreTrainedModel, ids: np.ndarray, cut: Cut, targets: int | None
+    model: transformers.PreTrainedModel,
+    ids: np.ndarray,
+    cut: Cut,
+    targets: int | None,
+    only: int | None = None,
 ) -> np.ndarray:
     """The mean loss of each document, from the intervention itself."""
     out = []
     for row in torch.as_tensor(ids, dtype=torch.long):
-        hidden = intervened(model, row[None], lambda layer: cut)
+        hidden = intervened(model, row[None], lambda layer: cut if only in (None, layer) else None)
         out.append(float(next_token_losses(model, hidden, row[None], targets).double().mean()))
     return np.array(out)
 
@@ -71,3 +77,47 @@ def test_queries_that_see_no_more_than_n_tokens_are_not_run_again(
         asked.clear()
         np.testing.assert_allclose(own.known.losses[cell], expected, rtol=1e-6)
         assert read == ([50] * 2 if room == 0 else [50 - n] * 2 if n < 49 else [])
+
+
+class Keeping(torch.nn.Module):
+    """An attention that adds the values that another one had in its last forward."""
+
+    def __init__(self, own: torch.nn.Module, other: torch.nn.Module) -> None:
+        super().__init__()
+        self.own, self.seen = own, [torch.zeros(())]
+        other.register_forward_hook(lambda module, given, output: self.seen.append(output[0]))
+
+    def forward(self, *given: Any, **keywords: Any) -> Any:
+        output, weights = self.own(*given, **keywords)
+        return output + self.seen[-1][..., -output.shape[1] :, :], weights
+
+
+def _keeping() -> transformers.PreTrainedModel:
+    model = tiny("llama")
+    layers = model.model.layers
+    layers[3].self_attn = Keeping(layers[3].self_attn, layers[0].self_attn)
+    return model
+
+
+SHARED = {
+    "gemma 3n": lambda: tiny_of("Gemma3nForCausalLM", num_kv_shared_layers=2, layer_types=KINDS),
+    "gemma 3n, none shared": lambda: tiny_of("Gemma3nForCausalLM", num_kv_shared_layers=0),
+    "gemma 4": lambda: tiny_of("Gemma4ForCausalLM", num_kv_shared_layers=2, layer_types=KINDS),
+    "kept from one forward to the next": _keeping,
+}
+KINDS = ["sliding_attention", "full_attention"] * 2
+
+
+@pytest.mark.parametrize("shared", SHARED)
+def test_layers_that_read_what_others_computed_give_the_losses_of_whole_passes(
+    shared: str, tmp_path: Path
+) -> None:
+    model, ids = SHARED[shared](), tokens(2, 40).numpy()
+    own = Losses(model, ids, None, Evaluations(tmp_path / "losses", {}), QUIET)
+    for layer in (1, 2, 3):
+        for n in (2, 30):
+            cell, scope = Cell(f"L{layer}", "recent", "deletion", n), Scope("", {layer: None})
+            own.at(cell, scope, [lambda at: recent])
+            cut = Cut(rule=recent, mode="deletion", n=n)
+            expected = measured(model, ids, cut, None, layer)
+            np.testing.assert_allclose(own.known.losses[cell], expected, rtol=1e-6)
