@@ -18,7 +18,7 @@ from empirical.store.stored_run import StoredRun
 from geostat.comparison.compare import compare as lay_side_by_side
 from geostat.comparison.reading import Source
 from geostat.display.tree import with_display
-from geostat.errors import one_error
+from geostat.errors import one_error, shown_whole
 from geostat.fits.one_head import fit_head as fit_one
 from geostat.fits.pooled.depth import depth_trend as trend_over_depth
 from geostat.fits.pooled.fit import pooled_fit as fit_together
@@ -259,7 +259,8 @@ def report(
     for name in ("envelope", "summary"):
         group_of(env, name)
     refuse_older("env", env)
-    return write_page(with_display(joined(fitted, env)), Path(out))
+    with shown_whole("the run"):
+        return write_page(with_display(joined(fitted, env)), Path(out))
 
 
 @one_error
@@ -287,7 +288,8 @@ def compare(
 
     data = lay_side_by_side(runs, quick=quick)
     if out is not None:
-        write_comparison(data, Path(out))
+        with shown_whole("the comparison"):
+            write_comparison(data, Path(out))
     return data
 
 

@@ -5,12 +5,15 @@ there.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
 from empirical.errors import InputError as MeasurementError
+from empirical.errors import StoreError
 from reports.errors import InputError as ReportError
+from reports.text.printable import printable as printable
 from theory.errors import InputError as TheoryError
 
 P = ParamSpec("P")
@@ -23,6 +26,10 @@ class InputError(ValueError):
 
 class Unmet(Exception):
     """A verdict that was required is not met; says which, in one line."""
+
+
+REFUSED: Final = (InputError, MeasurementError, TheoryError, ReportError)
+"""What the rooms refuse, each with a line of its own."""
 
 
 def refuse_unknown(value: str, known: Collection[str], seen: str, *, verb: str = "Choose") -> None:
@@ -88,15 +95,21 @@ def shortened(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:half]} … {text[-half:]}"
 
 
-def printable(text: str) -> str:
-    r"""A text that a terminal shows as it stands: what would move, colour or turn it is escaped.
-
-    >>> printable("a\x1b[31m\u202eb")
-    'a\\x1b[31m\\u202eb'
+@contextmanager
+def shown_whole(run: object) -> Iterator[None]:
+    """Say in one line that what a run holds cannot be shown: a run of somebody else may hold
+    anything. What is refused, and what a disk or the memory refuses, is raised as it is.
     """
-    return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text
-    )
+    try:
+        yield
+    except (*REFUSED, StoreError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        seen = printable(" ".join(f"{type(error).__name__}: {error}".split())[:120])
+        raise InputError(
+            f"{run}: cannot be shown ({seen}), expected what this version of geostat writes. Run"
+            " `geostat fit --fresh` and `geostat confront` on it to make its results anew."
+        ) from error
 
 
 def one_error(function: Callable[P, R]) -> Callable[P, R]:
@@ -106,7 +119,7 @@ def one_error(function: Callable[P, R]) -> Callable[P, R]:
     def guarded(*args: P.args, **keywords: P.kwargs) -> R:
         try:
             return function(*args, **keywords)
-        except (InputError, MeasurementError, TheoryError, ReportError) as error:
+        except REFUSED as error:
             raise InputError(in_python(shortened(str(error)))) from error
 
     return guarded

@@ -23,6 +23,8 @@ NEEDED = (
     *("capture", "norms", "similarity", "weights", "envelope", "summary"),
     *("display", "example", "head_curves"),
 )
+LABELS = ("layer", "head", "kv_head", "kv_head_of_head", "tokens")
+"""Labels of /capture that are whole numbers: pages make names and commands of them."""
 OPTIONAL = (
     "verdicts",
     "sink",
@@ -46,7 +48,7 @@ def parts(tree: xr.DataTree) -> dict[str, xr.DataTree]:
     numbers T of tokens those of each T, as `geostat.display.tree.with_display` leaves them; else
     the run itself, whose files need none.
     """
-    if tree.children and all(name.isdigit() for name in tree.children):
+    if tree.children and all(name.isdecimal() for name in tree.children):
         return {FOLDER.format(name): node for name, node in tree.children.items()}
     return {"": tree}
 
@@ -99,6 +101,13 @@ class Run:
             name: tree[name].to_dataset() if name in tree.children else None
             for name in (*NEEDED, *OPTIONAL)
         }
+        for name in LABELS:
+            labels = groups["capture"].get(name)  # type: ignore[union-attr]
+            if labels is None or labels.dtype.kind not in "iu":
+                raise InputError(
+                    f"the labels {name} of /capture are no whole numbers, which all that geostat"
+                    " measures has. Measure the run anew."
+                )
         attrs = {str(name): value for name, value in tree.attrs.items()}
         return cls(attrs=attrs, regimes=groups.pop("heads"), **groups)  # type: ignore[arg-type]
 

@@ -179,6 +179,7 @@ app.command("normaliser")(options.taking(of_normaliser.OPTIONS)(of_normaliser.no
 def compare_command(runs: list[Path], out: Path, quick: bool, quiet: bool, as_json: bool) -> None:
     """Lay several confronted runs side by side, with what the paper reports beside them."""
     from geostat.comparison import compare as comparison
+    from geostat.errors import shown_whole
     from geostat.runs.files import refuse_unwritable
     from reports.comparison.page import write_comparison
 
@@ -186,12 +187,13 @@ def compare_command(runs: list[Path], out: Path, quick: bool, quiet: bool, as_js
     refuse_unwritable(out)
     data = comparison.compare(runs, quick=quick, console=talk)
     talk.stage("write the comparison")
-    page = write_comparison(data, out)
-    result = (
-        comparison.as_json(data)
-        if as_json
-        else {"found": data.attrs["sentences"], "mind": data.attrs["notes"]}
-    )
+    with shown_whole("the comparison"):
+        page = write_comparison(data, out)
+        result = (
+            comparison.as_json(data)
+            if as_json
+            else {"found": data.attrs["sentences"], "mind": data.attrs["notes"]}
+        )
     output.write({"comparison": str(page), **result}, as_json=as_json, quiet=quiet)
 
 

@@ -19,7 +19,9 @@ def write(result: dict[str, Any], *, as_json: bool = False, quiet: bool = False)
 
         result = result | {"run": called(Path(str(result["run"])))}
     if as_json:
-        sys.stdout.write(json.dumps(result, indent=1, allow_nan=False) + "\n")
+        from reports.text.printable import printable_data
+
+        sys.stdout.write(json.dumps(printable_data(result), indent=1, allow_nan=False) + "\n")
         return
     if quiet:
         return

@@ -28,11 +28,13 @@ from geostat.comparison.token_needs import (
     token_needs,
 )
 from geostat.datasets.variable import Value, Variable, variables
+from geostat.errors import shown_whole
 from geostat.paper import REPORTED
 from geostat.runs.console import QUIET, Console
 from geostat.statistics.jackknife import SIGNIFICANCE, Estimate
 from geostat.verdicts.answers import claim_rows
 from reports.text.number import count, rounded
+from reports.text.printable import printable, printable_data
 
 _JACKKNIFE: Final = {"interval": "95% document jackknife, t(K-1); correlations on Fisher's z"}
 _estimate = partial(Variable, dims=("run", "quantity"), more=_JACKKNIFE)
@@ -78,23 +80,25 @@ def compare(
     by_run: list[dict[str, Scalar]] = []
     for source, run in zip(sources, opened(sources), strict=True):
         console.stage(f"read {name_of(source)}")
-        groups, attrs = groups_of(run)
-        found = scalars(
-            groups,
-            coverage_errors=not quick,
-            progress=partial(console.fraction, "bounds by document"),
-        )
-        if "effective" in groups:
-            heads = groups["capture"].sizes["layer"] * groups["capture"].sizes["head"]
-            found |= token_need_scalars(groups["effective"], heads)
-        by_run.append(found)
-        held.append(reduced(groups, attrs, run.path if isinstance(run, Store) else None))
-    return _side_by_side(held, by_run)
+        with shown_whole(name_of(source)):
+            groups, attrs = groups_of(run)
+            found = scalars(
+                groups,
+                coverage_errors=not quick,
+                progress=partial(console.fraction, "bounds by document"),
+            )
+            if "effective" in groups:
+                heads = groups["capture"].sizes["layer"] * groups["capture"].sizes["head"]
+                found |= token_need_scalars(groups["effective"], heads)
+            by_run.append(found)
+            held.append(reduced(groups, attrs, run.path if isinstance(run, Store) else None))
+    with shown_whole(", ".join(map(name_of, sources))):
+        return _side_by_side(held, by_run)
 
 
 def _side_by_side(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]]) -> xr.Dataset:
     """The dataset of runs that have been reduced to numbers, with what is said of them."""
-    names = names_of([one.model for one in held], [one.path for one in held])
+    names = names_of([printable(one.model) for one in held], [one.path for one in held])
     asked = quantities(list(dict.fromkeys(pair for one in held for pair in one.pairs)))
     other_targets = like_targets(held)
     missing = [] if other_targets else lacking(held, by_run)
@@ -224,7 +228,10 @@ def _facts(held: Sequence[Held]) -> dict[str, Any]:
         "convention": [str(one.attrs.get("convention")) for one in held],
     }
     return {
-        name: ("run", np.array(values, dtype=object if isinstance(values[0], str) else None))
+        name: (
+            "run",
+            np.array(printable_data(values), dtype=object if isinstance(values[0], str) else None),
+        )
         for name, values in facts.items()
     }
 

@@ -17,6 +17,7 @@ import xarray as xr
 from geostat.comparison.comparability import Held
 from geostat.datasets.separability import STATISTICS
 from geostat.datasets.variable import Variable, variables
+from reports.text.printable import printable
 
 PARAMETERS = {
     "norms": ("cv_token", "cv_profile", "cv_position", "lam", "trend"),
@@ -107,7 +108,9 @@ def spreads(runs: Sequence[Held]) -> xr.Dataset:
     texts: dict[str, Any] = {
         f"parameter_{key}": (
             "parameter",
-            np.array([str(attributes[name].get(key, "")) for name in labels], dtype=object),
+            np.array(
+                [printable(str(attributes[name].get(key, ""))) for name in labels], dtype=object
+            ),
         )
         for key in ("long_name", "symbol", "units", "equation")
     }

@@ -13,6 +13,7 @@ import xarray as xr
 from empirical.store.store import Store
 from geostat.datasets.parts import of_parts
 from geostat.display.one_head import head_numbers
+from geostat.errors import shown_whole
 from geostat.runs.groups import group_of
 from geostat.verdicts.scoreboard.lines import as_line, counted_claims
 
@@ -22,15 +23,16 @@ def answers(store: Store, *, everything: bool = False) -> dict[str, Any]:
     of each part and the five sentences, if `everything`.
     """
     summary = store.read("summary")
-    results = [json.loads(line) for line in summary.attrs["key_results"]]
-    if not everything:
-        return {"verdict": [as_line(one) for one in results]}
-    return {
-        "key_results": results,
-        "claims": counted_claims(store.read("verdicts")),
-        "scoreboard": [json.loads(text) for text in of_parts(summary, "scoreboard")],
-        "sentences": list(summary.attrs["sentences"]),
-    }
+    with shown_whole(store.path):
+        results = [json.loads(line) for line in summary.attrs["key_results"]]
+        if not everything:
+            return {"verdict": [as_line(one) for one in results]}
+        return {
+            "key_results": results,
+            "claims": counted_claims(store.read("verdicts")),
+            "scoreboard": [json.loads(text) for text in of_parts(summary, "scoreboard")],
+            "sentences": list(summary.attrs["sentences"]),
+        }
 
 
 def claims(env: xr.DataTree) -> pd.DataFrame:
@@ -42,12 +44,10 @@ def claims(env: xr.DataTree) -> pd.DataFrame:
     >>> int(claims(gs.open("report")).loc["norms.cv", "fails"])
     8
     """
-    rows = counted_claims(group_of(env, "verdicts"))
-    return (
-        pd.DataFrame(rows)
-        .set_index("key")
-        .astype({name: float for name in ("true_share", "true_share_lower", "true_share_upper")})
-    )
+    verdicts = group_of(env, "verdicts")
+    shares = dict.fromkeys(("true_share", "true_share_lower", "true_share_upper"), float)
+    with shown_whole("the run"):
+        return pd.DataFrame(counted_claims(verdicts)).set_index("key").astype(shares)
 
 
 def head(run: xr.DataTree, name: str) -> xr.Dataset:
@@ -75,4 +75,5 @@ def head(run: xr.DataTree, name: str) -> xr.Dataset:
     2
     """
     group_of(run, "capture")
-    return head_numbers({key: node.to_dataset() for key, node in run.children.items()}, name)
+    with shown_whole("the run"):
+        return head_numbers({key: node.to_dataset() for key, node in run.children.items()}, name)

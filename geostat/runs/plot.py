@@ -27,10 +27,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from geostat.display.tree import with_display
-from geostat.errors import InputError, one_error
+from geostat.errors import InputError, one_error, shown_whole
 from geostat.runs.groups import group_of
 from reports.figures.every import draw
 from reports.figures.listed import FIGURES, Plan
+from reports.figures.readable import readable
 from reports.run import Run, parts
 from reports.what_if.figure import draw_study, figure_study
 
@@ -92,13 +93,16 @@ def _on_axes(name: str) -> Callable[..., Drawn]:
     plan = next(plan for plan in FIGURES if plan.name == name)
 
     def drawn(run: xr.DataTree, ax: Any = None, *, tokens: int | None = None) -> Drawn:
-        if ax is None:
-            shown = draw(plan, _run_of(run, tokens))
-            own = np.array(shown.axes[: plan.grid[0] * plan.grid[1]], dtype=object)
-            return _laid_out(plan, own)
-        axes = _laid_out(plan, ax)
-        plan.draw(axes, _run_of(run, tokens))
-        return ax
+        with shown_whole("the run"):
+            if ax is None:
+                shown = draw(plan, _run_of(run, tokens))
+                own = np.array(shown.axes[: plan.grid[0] * plan.grid[1]], dtype=object)
+                return _laid_out(plan, own)
+            axes = _laid_out(plan, ax)
+            plan.draw(axes, _run_of(run, tokens))
+            for one in np.ravel(np.asarray(axes, dtype=object)):
+                readable(one)
+            return ax
 
     drawn.__name__ = drawn.__qualname__ = name
     drawn.__doc__ = (plan.draw.__doc__ or "").rstrip() + _WORDS.format(wanted=_wanted(plan))

@@ -14,7 +14,7 @@ import xarray as xr
 from empirical.store.remote.origin import called
 from empirical.store.stored_run import StoredRun
 from geostat.display.tree import with_display
-from geostat.errors import InputError, refuse_unknown
+from geostat.errors import InputError, refuse_unknown, shown_whole
 from geostat.runs.console import QUIET, Console
 from geostat.runs.files import commands_of, page_place, refuse_unwritable, seconds_of, timed
 from geostat.verdicts.answers import refuse_older
@@ -26,15 +26,15 @@ def write_report(store: StoredRun, out: Path | None = None, *, console: Console 
     """
     from reports.page.page import write_page
 
-    out = out or page_place(store.path)
-    refuse_unwritable(out)
+    out = _place(out, page_place(store.path), "figures", "tables")
     tree = _confronted(store)
     beside = out.resolve() == page_place(store.path).resolve()
-    with timed(store.path, "report") if beside else nullcontext():  # a reader changes nothing
+    recorded = timed(store.path, "report") if beside else nullcontext()  # a reader changes nothing
+    with shown_whole(store.path), recorded:
         console.stage("report")
         path = store.path
         return write_page(
-            tree,
+            with_display(tree),
             out,
             seconds=seconds_of(path),
             commands=commands_of(path),
@@ -90,7 +90,6 @@ def write_part(
     Raises:
         InputError: for a name, a format, a width, a style or columns that mean nothing.
     """
-    out = out or page_place(store.path) / what
     kinds = _words(formats) or list(FORMATS[what][:2])
     for kind in kinds:
         refuse_unknown(kind, FORMATS[what], f"--format {kind}:")
@@ -109,18 +108,37 @@ def write_part(
             f"--width {width}: expected at least {LEAST_SLIDE:g} inches for --style slides, whose"
             " type is of 14 points. Use --width 10in, or --style paper."
         )
-    refuse_unwritable(out)
+    out = _place(out, page_place(store.path) / what)
     tree = _confronted(store)
-    if what == "tables":
-        from reports.tables.every import write_tables
+    with shown_whole(store.path):
+        shown = with_display(tree)
+        if what == "tables":
+            from reports.tables.every import write_tables
 
-        return write_tables(
-            tree, out, only=names, formats=kinds, columns=columns, standalone=standalone
-        )
-    from reports.figures.every import write_figures
+            return write_tables(
+                shown, out, only=names, formats=kinds, columns=columns, standalone=standalone
+            )
+        from reports.figures.every import write_figures
 
-    look: Literal["paper", "slides"] = "slides" if style == "slides" else "paper"
-    return write_figures(tree, out, only=names, kinds=kinds, width=inches, look=look)
+        look: Literal["paper", "slides"] = "slides" if style == "slides" else "paper"
+        return write_figures(shown, out, only=names, kinds=kinds, width=inches, look=look)
+
+
+def _place(asked: Path | None, usual: Path, *below: str) -> Path:
+    """The folder to write in, which was asked for or is the usual one. Refused where it cannot be
+    written, or where a link, which may have come with the run, would lead files elsewhere; a folder
+    that was asked for by name may be a link.
+    """
+    folder = asked or usual
+    refuse_unwritable(folder)
+    written = [folder / name for name in below] or [folder]
+    for path in (*written, *(one for into in written for one in into.glob("tokens_*"))):
+        if path.is_symlink() and path != asked:
+            raise InputError(
+                f"{path}: is a link, expected a folder to write in. Remove it, or choose another"
+                " folder with --out."
+            )
+    return folder
 
 
 def _words(text: str) -> list[str]:
@@ -168,5 +186,6 @@ def _confronted(store: StoredRun) -> xr.DataTree:
             " `geostat confront` on it first."
         )
     tree = store.tree()
-    refuse_older(str(store.path), tree)
-    return with_display(tree)
+    with shown_whole(store.path):
+        refuse_older(str(store.path), tree)
+    return tree

@@ -17,10 +17,12 @@ from reports.errors import refuse_unknown
 from reports.figures import style
 from reports.figures.captions.caption import Caption
 from reports.figures.listed import FIGURES, Plan
+from reports.figures.readable import readable
 from reports.figures.rendering import rendered
 from reports.files import replaced
 from reports.run import Run, parts
 from reports.text.latex import mixed_latex
+from reports.text.printable import printable
 
 
 def plans(run: Run) -> tuple[Plan, ...]:
@@ -56,6 +58,7 @@ def draw(plan: Plan, shown: Any, width: float | None = None, look: style.Look = 
         plan.draw(axes.T if turned and columns > 1 else axes, shown)
         if look == "slides":
             style.for_slides(figure)
+        readable(figure)
         style.lay_out(figure)
     return figure
 
@@ -75,7 +78,7 @@ def write_caption(plan: Plan, caption: Caption, out: Path, *, part: str = "") ->
     run stands in a folder in `out`, with a label of its own.
     """
     plain = [f"{plan.title}{f' ({plan.paper} of the paper)' if plan.paper else ''}"]
-    plain += [text for text in (caption.text, caption.finding) if text]
+    plain += [printable(text) for text in (caption.text, caption.finding) if text]
     latex = mixed_latex(caption.text)
     if caption.finding:
         latex += rf" \textbf{{{mixed_latex(caption.finding)}}}"

@@ -7,7 +7,9 @@ nothing is registered, nothing stays open.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, Literal
 
 from matplotlib import rc_context, rcParams
@@ -53,6 +55,7 @@ STYLE: Final[dict[str, Any]] = {
     "legend.fontsize": 8.0,
     "legend.handlelength": 2.2,
     "mathtext.fontset": "dejavusans",
+    "text.usetex": False,
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
     "svg.fonttype": "path",
@@ -110,11 +113,15 @@ HEAVIER: Final = 1.5
 """How much thicker lines and marks are on a slide."""
 
 
-def context(width: float = WIDTH, look: Look = "paper") -> Any:
-    """Return a context in which figures so many inches wide are drawn and saved."""
-    if look == "slides":
-        return rc_context(STYLE | SLIDES)  # type: ignore[arg-type]
-    return rc_context(STYLE | COLUMN if width < NARROW else STYLE)  # type: ignore[arg-type]
+@contextmanager
+def context(width: float = WIDTH, look: Look = "paper") -> Iterator[None]:
+    """Return a context in which figures so many inches wide are drawn and saved. A letter that the
+    font lacks, of foreign text, is shown as a box, without a warning.
+    """
+    chosen = SLIDES if look == "slides" else COLUMN if width < NARROW else {}
+    with rc_context(STYLE | chosen), warnings.catch_warnings():  # type: ignore[arg-type]
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
+        yield
 
 
 def narrow(axes: Axes) -> bool:

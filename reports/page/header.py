@@ -15,6 +15,7 @@ from typing import Any
 from reports.run import Run
 from reports.tables.kinds import kinds
 from reports.text.number import MISSING, count, rounded
+from reports.text.printable import printable
 
 STAGES = ("capture", "fit", "confront", "effective", "ablation", "normaliser", "report")
 """The order in which a run's stages are named."""
@@ -149,18 +150,7 @@ def entries(attrs: Mapping[str, Any]) -> list[tuple[str, str]]:
     of names.
     """
     told = _flattened({name: attrs[name] for name in attrs if name != "part"}, ())
-    return [(_printable(name), _printable(value)) for name, value in told]
-
-
-def _printable(text: str) -> str:
-    r"""Write letters that are not to be seen, such as marks of direction, as their codes.
-
-    >>> _printable("a" + chr(0x202E) + "b")
-    'a\\u202eb'
-    """
-    return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text
-    )
+    return [(printable(name), printable(value)) for name, value in told]
 
 
 PARITY = (

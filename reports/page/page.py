@@ -6,12 +6,16 @@ Imports jinja2 with autoescape on: model names, text names and provenance are fo
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import xarray as xr
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
@@ -32,6 +36,7 @@ from reports.tables.every import tables, write_table
 from reports.tables.table import Table
 from reports.tables.verdict_heads import DETAILS
 from reports.text.latex import prose_html
+from reports.text.printable import printable, printable_data
 
 PAGE_NAME, RECORD_NAME = "report.html", "report.json"
 VERDICTS = ("scoreboard", "verdicts", "verdict_layers")
@@ -85,7 +90,6 @@ def write_page(
         parity=header.parity(first.run.attrs),
         unchecked=header.UNCHECKED if header.unchecked(first.run.attrs) else "",
         entries=header.entries(first.run.attrs),
-        vega=Markup(vega_bundle()),
     )
     return replaced(out / PAGE_NAME, page)
 
@@ -202,15 +206,69 @@ def write_beside(
 
 def template(name: str) -> Template:
     """A template by its name: page.html and comparison.html fill one frame.html with the parts
-    of parts.html. What is foreign is escaped.
+    of parts.html. What is foreign is escaped, and printable.
     """
     environment = Environment(
         loader=PackageLoader("reports.page", "templates"),
         autoescape=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
     environment.filters["prose"] = prose_html
+    environment.tests["copyable"] = copyable
+    environment.policies["json.dumps_function"] = _json
+    environment.globals |= {"policy": policy, "script": script}
     return environment.get_template(name)
+
+
+def _json(value: Any, **how: Any) -> str:
+    return json.dumps(printable_data(value), allow_nan=False, **how)
+
+
+RUNS_CODE: Final = {"--trust-remote-code", "--allow-pickle"}
+"""Options by which a command runs what somebody else wrote."""
+
+
+def copyable(command: str) -> bool:
+    """Whether a recorded command, which whoever made the run may have written, is one line of
+    geostat with each word quoted, that runs no code of others.
+
+    >>> copyable("geostat run 'a b' --out x"), copyable("geostat run $(rm -r ~)")
+    (True, False)
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError:  # quotes that do not close
+        return False
+    plain = command.isprintable() and command == shlex.join(words)
+    return plain and words[:1] == ["geostat"] and RUNS_CODE.isdisjoint(words)
+
+
+SCRIPTS: Final = {"page": ("page.js",), "explorer": ("what_if.js", "explorer.js")}
+"""Files of the page's scripts; that of Vega comes with its package."""
+
+
+@cache
+def script(name: str) -> Markup:
+    """One of the page's own scripts, in which nothing foreign stands."""
+    if name == "vega":
+        return Markup("(() => { " + vega_bundle() + " })();")
+    folder = Path(__file__).with_name("templates")
+    texts = [(folder / file).read_text(encoding="utf-8") for file in SCRIPTS[name]]
+    return Markup("\n" + "".join(texts))
+
+
+@cache
+def policy(*names: str) -> str:
+    """The content security policy of a page with these scripts: no other one runs, and nothing is
+    fetched or sent.
+    """
+    digests = (sha256(script(name).encode("utf-8")).digest() for name in names)
+    known = " ".join(f"'sha256-{b64encode(digest).decode('ascii')}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {known}; style-src 'unsafe-inline'; img-src data:;"
+        " base-uri 'none'; form-action 'none'"
+    )

@@ -24,6 +24,7 @@ from reports.page.svg import Shown
 from reports.page.topics import Topic
 from reports.run import Run, column, key_results, listed, words_of
 from reports.tables.table import Table
+from reports.text.printable import printable_data
 
 FORMAT: Final = "geostat-report-1"
 """Name and version of the format; the number grows when a reader of the last one would stumble."""
@@ -139,7 +140,8 @@ def of_figure(shown: Shown) -> dict[str, Any]:
 
 def as_text(record: Mapping[str, Any]) -> str:
     """Write a record as JSON; equal ones give equal text, and no number is missing as NaN."""
-    return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+    plain = printable_data(record)
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
 
 
 def _pairs(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:

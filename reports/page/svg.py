@@ -16,12 +16,14 @@ from reports.figures import style
 from reports.figures.captions.caption import Caption
 from reports.figures.every import Plan
 from reports.figures.rendering import rendered
+from reports.text.printable import printable
 
 
 def inline_svg(svg: bytes, name: str, label: str) -> Markup:
     """Make a figure's SVG fit to stand in a page: no prologue, `name` before every id (two figures
     of a page may not share one), scaled to the column, and a label in words, foreign ones escaped.
     """
+    name = re.sub(r"[^\w.-]", "-", name)  # a key of a foreign run may hold anything
     text = svg.decode("utf-8")
     text = text[text.index("<svg") :]
     text = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', text)
@@ -34,7 +36,7 @@ def inline_svg(svg: bytes, name: str, label: str) -> Markup:
     head = Markup(
         '<svg id="drawn-{}" xmlns="http://www.w3.org/2000/svg"'
         ' xmlns:xlink="http://www.w3.org/1999/xlink" {} role="img" aria-label="{}">'
-    ).format(name, Markup(box[0]), escape(label))
+    ).format(name, Markup(box[0]), escape(printable(label)))
     return head + Markup(text[opening.end() :])
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import xarray as xr
 from markupsafe import Markup, escape
 
-from reports.text.latex import math_html, mixed_html, mixed_latex, text_latex
+from reports.text.latex import is_expression, math_html, mixed_html, mixed_latex, text_latex
 from reports.text.number import MISSING, percent, rounded
+from reports.text.printable import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +34,22 @@ class Cell:
 
 def text(value: object) -> Cell:
     """A cell of foreign text: escaped everywhere, dollar signs included."""
-    plain = str(value)
+    plain = printable(str(value))
     return Cell(plain, escape(plain), text_latex(plain), plain)
 
 
 def mixed(value: object) -> Cell:
     """A cell of our own words, in which mathematics may stand between dollar signs."""
-    plain = str(value)
+    plain = printable(str(value))
     return Cell(plain, mixed_html(plain), mixed_latex(plain), plain, maths=True)
 
 
 def symbol(latex: str) -> Cell:
-    """A cell that holds a symbol, given as LaTeX without dollar signs; empty for an empty one."""
+    """A cell that holds a symbol, given as LaTeX without dollar signs; foreign text where it is no
+    expression, empty for an empty one.
+    """
+    if not is_expression(latex):
+        return text(latex)
     return (
         Cell(f"${latex}$", math_html(latex), f"${latex}$", latex, maths=True)
         if latex

@@ -5,6 +5,7 @@ written by `paper`. Imports pandas.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -13,7 +14,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from reports.tables.cells import Cell
-from reports.text.latex import prose_html
+from reports.text.latex import maths_apart, prose_html
+from reports.text.printable import no_formula, printable, printable_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Table:
 
     def markdown(self) -> str:
         """A Markdown table under its caption."""
-        lines = [self.caption, ""]
+        lines = [_words(printable(self.caption)), ""]
         for index, row in enumerate([self.headers, *self.rows]):
             lines.append("| " + " | ".join(_markdown(cell) for cell in row) + " |")
             if index == 0:
@@ -81,8 +83,12 @@ class Table:
         )
 
     def csv(self) -> str:
-        """Comma-separated values, as the page shows them."""
-        return self.frame().to_csv(index=False)
+        """Comma-separated values, as the page shows them; text that a spreadsheet would evaluate
+        stands behind a quote.
+        """
+        data = [[_csv(cell) for cell in row] for row in self.rows]
+        names = list(map(_csv, self.headers))
+        return pd.DataFrame(data, columns=names, dtype=object).to_csv(index=False)
 
     def record(self) -> dict[str, Any]:
         """Name, title, caption, columns, and rows of cells, each with what the page shows and the
@@ -94,7 +100,13 @@ class Table:
 
     def json(self) -> str:
         """The record as JSON."""
-        return json.dumps(self.record(), ensure_ascii=False, indent=1, allow_nan=False)
+        plain = printable_data(self.record())
+        return json.dumps(plain, ensure_ascii=False, indent=1, allow_nan=False)
+
+
+def _csv(cell: Cell) -> str:
+    """A cell of a spreadsheet: a number with its error or limits as it stands, text as text."""
+    return no_formula(cell.plain) if isinstance(cell.sort, str) else cell.plain
 
 
 def _number(cell: Cell) -> float | None:
@@ -103,9 +115,16 @@ def _number(cell: Cell) -> float | None:
 
 def _markdown(cell: Cell) -> str:
     """One cell for Markdown, in which mathematics between dollar signs is understood."""
-    plain = cell.plain
-    if cell.maths:
-        return " ".join(plain.replace(r"\|", r"\Vert ").replace("|", r"\vert ").split())
-    for character in "\\`*_<>|$[]":
-        plain = plain.replace(character, "\\" + character)
-    return " ".join(plain.split())
+    if not cell.maths:
+        plain = "".join("\\" * (one in "\\`*_<>|$[]") + one for one in cell.plain)
+        return " ".join(plain.split())
+    written = ""
+    for kind, words in maths_apart(cell.plain):
+        maths = words.replace(r"\|", r"\Vert ").replace("|", r"\vert ")
+        written += f"${maths}$" if kind == "maths" else _words(words).replace("|", r"\|")
+    return " ".join(written.split())
+
+
+def _words(text: str) -> str:
+    """Our own words for Markdown: what stands in them of others makes no link, picture or tag."""
+    return re.sub(r"[\\`$]|<(?=[A-Za-z/!?])|(?<=\])\(", r"\\\g<0>", text)

@@ -62,9 +62,9 @@ def _named(claim: Mapping[str, Any]) -> Cell:
     """A claim in a few words on the page, where its name still finds it, and by its name in
     files.
     """
-    words = claim.get("short") or claim["key"]
-    html = Markup('<span data-name="{}">{}</span>').format(claim["key"], words)
-    return replace(text(claim["key"]), html=html)
+    cell, words = text(claim["key"]), text(claim.get("short") or claim["key"])
+    html = Markup('<span data-name="{}">{}</span>').format(cell.plain, words.html)
+    return replace(cell, html=html)
 
 
 def _rests_on(claim: Mapping[str, Any], at: Mapping[str, float], bound: str) -> list[Cell]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from reports.run import Run, column, words_of
 from reports.tables.cells import Cell, header, missing, mixed, share, text, whole
@@ -39,10 +39,8 @@ def verdict_tables(run: Run) -> list[Table]:
 
 def _linked(cell: Cell, claim: str) -> Cell:
     """A cell that leads to the verdicts of one claim, head by head."""
-    return replace(
-        cell,
-        html=Markup('<a href="#table-{}" data-show="{}">{}</a>').format(DETAILS, claim, cell.html),
-    )
+    link = Markup('<a href="#table-{}" data-show="{}">{}</a>')
+    return replace(cell, html=link.format(DETAILS, text(claim).plain, cell.html))
 
 
 def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
@@ -158,4 +156,4 @@ def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
 
 def _name(claim: dict[str, Any]) -> Cell:
     """A claim in a few words on the page, and by its name in files."""
-    return replace(text(claim["key"]), html=escape(claim.get("short") or claim["key"]))
+    return replace(text(claim["key"]), html=text(claim.get("short") or claim["key"]).html)

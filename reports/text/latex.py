@@ -13,6 +13,8 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
+from reports.text.printable import printable
+
 
 def _pairs(table: str) -> dict[str, str]:
     """Read `name sign name sign …`."""
@@ -22,8 +24,8 @@ def _pairs(table: str) -> dict[str, str]:
 
 _GREEK = _pairs("""
     alpha α beta β gamma γ delta δ epsilon ε varepsilon ε zeta ζ eta η theta θ kappa κ lambda λ
-    mu μ nu ν xi ξ pi π rho ρ sigma σ tau τ phi φ varphi φ chi χ psi ψ omega ω Gamma Γ Delta Δ
-    Theta Θ Lambda Λ Xi Ξ Pi Π Sigma Σ Phi Φ Psi Ψ Omega Ω
+    mu μ nu ν xi ξ pi π rho ρ sigma σ tau τ upsilon υ phi φ varphi φ chi χ psi ψ omega ω Gamma Γ
+    Delta Δ Theta Θ Lambda Λ Xi Ξ Pi Π Sigma Σ Phi Φ Psi Ψ Omega Ω
     """)
 _SIGNS = (
     _pairs(r"""
@@ -31,7 +33,8 @@ _SIGNS = (
         succeq ⪰ setminus ∖ cdot · times × pm ± to → infty ∞ sum ∑ prod ∏ max max min min exp exp
         log log cos cos sin sin Pr Pr det det langle ⟨ rangle ⟩ ldots … dots … cdots ⋯ partial ∂
         propto ∝ sim ∼ Leftrightarrow ⇔ Rightarrow ⇒ implies ⇒ forall ∀ cup ∪ cap ∩ emptyset ∅
-        ell ℓ lvert | rvert | lVert ‖ rVert ‖ | ‖ { { } } % % & & _ _ # # $ $
+        ell ℓ lvert | rvert | lVert ‖ rVert ‖ Vert ‖ | ‖ perp ⊥ top ⊤ downarrow ↓
+        dagger † { { } } % % & & _ _ # # $ $
         """)
     | dict.fromkeys(("quad", "qquad", ",", ";", ":", " ", "\\"), " ")
     | {"!": ""}
@@ -50,9 +53,14 @@ _DROPPED = {
     "limits",
     "nolimits",
 }
-_UPRIGHT = {"mathrm", "text", "operatorname", "mathit", "mathbf", "mathsf", "textrm"}
+_UPRIGHT = {"mathrm", "mathcal", "text", "operatorname", "mathit", "mathbf", "mathsf", "textrm"}
 _ACCENTS = {"hat": "\u0302", "tilde": "\u0303", "bar": "\u0304"}
 _BLACKBOARD = {"E": "𝔼", "P": "ℙ", "R": "ℝ", "N": "ℕ", "Z": "ℤ"}
+_ONE_ARGUMENT = _UPRIGHT | _ACCENTS.keys() | {"mathbb", "sqrt", "overline", "underline"}
+_FRACTIONS = {"frac", "tfrac", "dfrac"}
+_OF_PACKAGES = {"\\", "implies", "lvert", "rvert", "lVert", "rVert", "text", "operatorname"}
+_OF_PACKAGES |= {"tfrac", "dfrac"}
+"""What is shown on a page, and not set on paper: it ends a row, or needs amsmath."""
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|[{}_^]|[^\\{}_^]", re.DOTALL)
 
 _COMMAND = re.compile(r"\\[A-Za-z]{2,}")
@@ -88,6 +96,48 @@ _LATEX_TEXT: Final = (
 _LATEX_LETTERS: Final = re.compile(r"[\x20-\x7e\u00a1-\u017f]")
 
 
+_SYMBOL: Final = re.compile(r"[A-Za-z0-9 ()\[\]+\-*/=<>.,;:!?|']")
+"""A letter or sign of an expression that needs no command."""
+_FLAT: Final = r"(?:_x|\^x)?(?:x(?:_x(?:\^x)?|\^x(?:_x)?)?)*"
+"""Symbols, x, each with at most one index and one exponent."""
+_MOST_LETTERS: Final = 200
+"""Letters of an expression that is read at all; geostat's own have 60 at most."""
+
+
+def is_expression(latex: str) -> bool:
+    r"""Whether a text is an expression of the commands known here, with its braces in pairs and no
+    other sign of LaTeX: the one gate through which maths of a dataset reaches a paper.
+
+    >>> is_expression(r"\hat\alpha_{i}^2"), is_expression(r"\input{/etc/passwd}")
+    (True, False)
+    """
+    tokens = _TOKEN.findall(latex)
+    if len(latex) > _MOST_LETTERS or "".join(tokens) != latex or r"\sqrt[" in latex:
+        return False  # too long, ending in a backslash, or looking for a bracket further on
+    read = "".join(map(_kind, tokens))
+    while True:
+        less = re.sub(rf"cx|fxx|{{{_FLAT}}}", "x", read)
+        if less == read:
+            return re.fullmatch(_FLAT, read) is not None
+        read = less
+
+
+def _kind(token: str) -> str:
+    """A token as a letter: x of a symbol, c of a command that takes one argument, f one that takes
+    two, ! of what is not known; braces, indices and exponents stay.
+    """
+    if token in "{}_^":
+        return token
+    name = token[1:]
+    if not name:
+        return "" if token == " " else "x" if _SYMBOL.match(token) else "!"
+    if name in _OF_PACKAGES:
+        return "!"
+    if name in _GREEK or name in _SIGNS:
+        return "x"
+    return "c" if name in _ONE_ARGUMENT else "f" if name in _FRACTIONS else "!"
+
+
 def math_html(latex: str) -> Markup:
     """Render LaTeX maths as HTML: letters in italics, subscripts, Greek, fractions on one line.
     Unknown commands show their name.
@@ -102,14 +152,15 @@ def mixed_html(text: str) -> Markup:
 
     A text with LaTeX commands but no dollar signs is taken as LaTeX throughout.
     """
-    return Markup("").join(_html(kind, words) for kind, words in _pieces(text))
+    return Markup("").join(_html(kind, words) for kind, words in _pieces(printable(text)))
 
 
 def prose_html(text: str) -> Markup:
     """Render a sentence as HTML, in which foreign names may stand: `v_L` and `e^(-x)` become
     indices and exponents, everything else is escaped.
     """
-    return Markup("").join(_html(kind, words) for kind, words in _scripts(text, _SCRIPT_IN_PROSE))
+    pieces = _scripts(printable(text), _SCRIPT_IN_PROSE)
+    return Markup("").join(_html(kind, words) for kind, words in pieces)
 
 
 def prose_latex(text: str) -> str:
@@ -135,14 +186,25 @@ def text_latex(text: str) -> str:
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
     """Our own words as pairs of a kind (maths, plain, sub or sup) and words."""
-    if "$" not in text and _COMMAND.search(text):
+    for kind, piece in maths_apart(text):
+        if kind == "maths":
+            yield kind, piece
+        else:
+            yield from _scripts(piece, _SCRIPT)
+
+
+def maths_apart(text: str) -> Iterator[tuple[str, str]]:
+    """Maths and plain words of a text; what stands between dollar signs and is no expression is
+    plain, with its signs.
+    """
+    if "$" not in text and _COMMAND.search(text) and is_expression(text):
         yield "maths", text
         return
     for index, piece in enumerate(re.split(r"\$([^$]+)\$", text)):
-        if index % 2:
+        if index % 2 and is_expression(piece):
             yield "maths", piece
         else:
-            yield from _scripts(piece, _SCRIPT)
+            yield "plain", f"${piece}$" if index % 2 else piece
 
 
 def _scripts(text: str, script: re.Pattern[str]) -> Iterator[tuple[str, str]]:
@@ -236,11 +298,11 @@ def _command(tokens: list[str], index: int) -> tuple[Markup, int]:
         body, after = _argument(tokens, index + 1)
         plain = body.striptags()
         return escape(_BLACKBOARD.get(plain, plain) if name == "mathbb" else plain), after
-    if name in {"frac", "tfrac", "dfrac"}:
+    if name in _FRACTIONS:
         above, after = _argument(tokens, index + 1)
         below, after = _argument(tokens, after)
         return _bracketed(above) + "/" + _bracketed(below), after
-    if name not in {"sqrt", "overline", "underline", *_ACCENTS}:
+    if name not in _ONE_ARGUMENT:
         return escape(name), index + 1
     body, after = _argument(tokens, index + 1)
     if name == "sqrt":

@@ -19,6 +19,7 @@ from matplotlib.ticker import NullFormatter
 
 from reports.errors import InputError
 from reports.figures import style
+from reports.figures.readable import readable
 
 MOST_PANELS: Final = 9
 """Panels of small multiples; a longer third axis is thinned evenly."""
@@ -51,10 +52,12 @@ def draw_study(dataset: xr.Dataset, bound: str | None = None) -> Figure:
     varying, shown, flat = _asked(dataset, bound, 3)
     with style.context():
         if len(varying) == 3:
-            return _multiples(flat, varying, shown)
-        lines = _few(dataset, varying) or len(varying) == 1
-        figure = Figure(figsize=(style.WIDTH, 3.3 if lines else 4.4), layout="constrained")
-        figure_study(figure.add_subplot(), dataset, shown)
+            figure = _multiples(flat, varying, shown)
+        else:
+            lines = _few(dataset, varying) or len(varying) == 1
+            figure = Figure(figsize=(style.WIDTH, 3.3 if lines else 4.4), layout="constrained")
+            figure_study(figure.add_subplot(), dataset, shown)
+        readable(figure)
     return figure
 
 
@@ -68,6 +71,7 @@ def figure_study(axes: Axes, dataset: xr.Dataset, bound: str | None = None) -> A
     else:
         mesh = _heat(axes, flat, varying, shown)
         axes.figure.colorbar(mesh, ax=axes, label=_label(flat[shown]))
+    readable(axes)
     return axes
 
 

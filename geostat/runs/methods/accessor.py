@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import xarray as xr
 
-from geostat.errors import one_error
+from geostat.errors import one_error, shown_whole
 from geostat.runs import answers
 from geostat.runs.methods import selection, shown
 
@@ -35,7 +35,8 @@ def summary(run: xr.DataTree, fits: xr.DataTree | None = None) -> RunSummary:
     """
     from geostat.runs.methods.summary import summarised
 
-    return summarised(run, fits)
+    with shown_whole("the run"):
+        return summarised(run, fits)
 
 
 @xr.register_datatree_accessor("geostat")
@@ -59,11 +60,13 @@ class RunMethods:
         self._run = run
 
     def __repr__(self) -> str:
-        return shown.in_words(self._run)
+        with shown_whole("the run"):
+            return shown.in_words(self._run)
 
     def _repr_html_(self) -> str:
         """The run in a notebook."""
-        return shown.in_notebook(self._run)
+        with shown_whole("the run"):
+            return shown.in_notebook(self._run)
 
     def head(self, name: str) -> xr.Dataset:
         """The numbers of one head: `geostat.head`."""

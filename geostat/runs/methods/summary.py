@@ -18,6 +18,7 @@ from geostat.errors import printable
 from geostat.runs.groups import group_of, joined
 from geostat.runs.methods.contents import Contents, contents
 from reports.text.latex import text_latex
+from reports.text.printable import no_formula
 
 WIDTH: Final = 100
 """Columns of a note."""
@@ -41,6 +42,10 @@ class RunSummary(Summary):
     def as_html(self) -> str:
         """The tables as HTML."""
         return str(self._with(lambda text: str(escape(printable(text))), Summary.as_html))
+
+    def as_csv(self) -> str:
+        """The tables as comma-separated values, one below the other."""
+        return str(self._with(_csv, Summary.as_csv))
 
     def as_latex(self) -> str:
         """The tables as LaTeX, one below the other."""
@@ -91,6 +96,12 @@ def _header(facts: list[tuple[str, str]], safe: Callable[[str], str]) -> SimpleT
     stubs = [safe(f"{name}:") for name, _ in left]
     txt = fmt_2cols | {"data_fmts": ["%s", "   %s", "%s"], "data_aligns": "rlr"}
     return SimpleTable(rows, stubs=stubs, title=safe("Attention heads of a model"), txt_fmt=txt)
+
+
+def _csv(text: str) -> str:
+    """A cell of a spreadsheet, in quotes where it holds a comma or quote."""
+    plain = no_formula(printable(text))
+    return '"' + plain.replace('"', '""') + '"' if set(',"') & set(plain) else plain
 
 
 def _latex(text: str) -> str:

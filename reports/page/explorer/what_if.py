@@ -21,7 +21,9 @@ NAMES: Final = {
     "lam": ("λ", "the sink’s length over the others’"),
     "d": ("d", "size of the value space"),
 }
-"""Symbol and words of each parameter."""
+"""Symbol and words of each parameter; the page makes commands of their names, so no others are
+shown.
+"""
 
 
 def what_if(run: Run, pack: Pack) -> dict[str, Any] | None:
@@ -32,8 +34,11 @@ def what_if(run: Run, pack: Pack) -> dict[str, Any] | None:
     if data is None or not (data["of_head"] >= 0).any():
         return None
     # every part of a run has the same sizes, and a part may see fewer tokens
-    data = data.isel(n_envelope=np.flatnonzero(data["n_envelope"].values < run.tokens))
-    if not data.sizes["n_envelope"]:
+    data = data.isel(
+        n_envelope=np.flatnonzero(data["n_envelope"].values < run.tokens),
+        parameter=[at for at, name in enumerate(data["parameter"].values) if str(name) in NAMES],
+    )
+    if not data.sizes["n_envelope"] or not data.sizes["parameter"]:
         return None
     for score in SCORES:
         sides = {
@@ -50,9 +55,7 @@ def what_if(run: Run, pack: Pack) -> dict[str, Any] | None:
         "of_head": data["of_head"].values.tolist(),
         "n": data["n_envelope"].values.tolist(),
         "steps": data["step"].values.tolist(),
-        "parameters": [
-            (str(name), *NAMES.get(str(name), (str(name), ""))) for name in data["parameter"].values
-        ],
+        "parameters": [(str(name), *NAMES[str(name)]) for name in data["parameter"].values],
         "scores": list(SCORES.items()),
         "median_at": int(data.attrs["median_at"]),
         "document": _first_document(run),

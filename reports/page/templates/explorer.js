@@ -313,7 +313,8 @@
         place.setAttribute("role", "img");
         place.setAttribute("aria-label", spec.description);
       }
-      const options = { actions: false, renderer: "svg", config: look().config };
+      // The page's policy lets no text become code: `ast` has Vega interpret its expressions.
+      const options = { actions: false, renderer: "svg", ast: true, config: look().config };
       views[name] = (await vegaEmbed(place, spec, options)).view;
       // What it shows is told in words beside it.
       place.querySelector("svg").setAttribute("aria-hidden", "true");

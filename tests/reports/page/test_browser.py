@@ -6,11 +6,15 @@ import json
 import re
 import shutil
 import subprocess
+from base64 import b64encode
+from hashlib import sha256
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.experiments import full
+from support.hostile import hostile_tree
 from support.pages import page_html
 from support.spine import Finished
 
@@ -67,26 +71,73 @@ def html(finished: Finished) -> str:
     return page_html(with_display(finished.tree))
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(BROWSER is None, reason="no browser is installed (chromium)")
-def test_a_click_or_a_typed_name_shows_that_claim_or_head_alone(
-    html: str, finished: Finished, tmp_path: Path
-):
-    page = tmp_path / "report.html"
-    page.write_text(html.replace("</body>", f"{ASKED}</body>"), encoding="utf-8")
+DRAWN = """
+<script>
+  setTimeout(() => {
+    const found = { canary: typeof window.canary, evaluated: true, blocked: [] };
+    const heard = (one) => found.blocked.push(one.effectiveDirective);
+    addEventListener("securitypolicyviolation", heard);
+    try { new Function("return 1")(); } catch { found.evaluated = false; }
+    found.told = document.querySelector(".explorer .told").textContent;
+    const image = document.createElement("img");
+    image.src = "https://x.invalid/";
+    document.body.append(image);
+    setTimeout(() => {
+      const told = Object.assign(document.createElement("pre"), { id: "told" });
+      told.textContent = JSON.stringify(found);
+      document.body.append(told);
+    }, 500);
+  }, 5000);
+</script>
+"""
+in_a_browser = pytest.mark.skipif(BROWSER is None, reason="no browser is installed (chromium)")
+
+
+def told_by(html: str, asked: str, folder: Path) -> Any:
+    """What a script finds in a page, whose policy lets it run."""
+    script = re.search(r"<script>(.*)</script>", asked, re.DOTALL)
+    assert script is not None
+    digest = b64encode(sha256(script[1].encode("utf-8")).digest()).decode("ascii")
+    allowed = f"script-src &#39;sha256-{digest}&#39; "
+    assert html.count("script-src ") == 1
+    page = folder / "report.html"
+    page.write_text(
+        html.replace("script-src ", allowed).replace("</body>", f"{asked}</body>"), encoding="utf-8"
+    )
     command = [
         str(BROWSER),
         "--headless",
         "--no-sandbox",
         "--disable-gpu",
-        f"--user-data-dir={tmp_path / 'user'}",
+        "--virtual-time-budget=20000",
+        f"--user-data-dir={folder / 'user'}",
         "--dump-dom",
         page.as_uri(),
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     told = re.search(r'<pre id="told">(.*?)</pre>', done.stdout, re.DOTALL)
     assert told is not None, done.stderr[-2000:]
-    found = json.loads(unescape(told[1]))
+    return json.loads(unescape(told[1]))
+
+
+@pytest.mark.slow
+@in_a_browser
+def test_a_page_of_hostile_texts_runs_none_of_them_and_reads_its_heads(
+    finished: Finished, tmp_path: Path
+):
+    found = told_by(page_html(with_display(hostile_tree(finished.tree))), DRAWN, tmp_path)
+    assert found["canary"] == "undefined"
+    assert not found["evaluated"]
+    assert "img-src" in found["blocked"]
+    assert found["told"].startswith("L0H0, value head 0.")
+
+
+@pytest.mark.slow
+@in_a_browser
+def test_a_click_or_a_typed_name_shows_that_claim_or_head_alone(
+    html: str, finished: Finished, tmp_path: Path
+):
+    found = told_by(html, ASKED, tmp_path)
     capture = finished.tree["capture"].to_dataset()
     heads = {
         unit: [
@@ -134,7 +185,7 @@ def test_no_raw_latex_and_no_empty_button_stand_on_the_page(html: str):
             assert re.search(raw, said) is None, said[re.search(raw, said).start() - 60 :][:120]
         assert not re.search(r"<button[^>]*>\s*</button>", page)
     assert "decays as e<sup>−βk</sup> with" in html
-    assert "distinct ρ₀" in full
+    assert "distinct ρ₀" in page
 
 
 def test_indices_and_exponents_in_sentences_leave_names_alone():

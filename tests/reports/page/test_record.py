@@ -66,8 +66,7 @@ def test_equal_runs_give_equal_files_whatever_time_they_took(tmp_path):
 
 
 def test_no_number_is_written_as_nan():
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        as_text({"value": float("nan")})
+    assert as_text({"value": float("nan")}) == '{"value":null}\n'
 
 
 def test_counts_of_claims_are_those_of_their_verdicts(finished: Finished, written):
