@@ -89,9 +89,8 @@ def capture(
     Args:
         model: hub id, folder or GGUF file; a transformers model in memory, which is afterwards as
             it was, or a module with its `get_decoder` (peft); None: the built-in one.
-        documents: text files, folders or .jsonl; texts, that is strings that name no file and do
-            not look like a path; rows of token ids; a table or records with `input_ids` or `text`,
-            such as a tokenizer returns. None, or "builtin": Python's own texts.
+        documents: text files, folders or .jsonl; texts; rows of token ids; a table or records with
+            `input_ids` or `text`, as of a tokenizer. None, or "builtin": Python's own texts.
         count: how many documents; unless told 8 of named ones, all of those in memory.
         length: tokens of a window. out: the store, or its folder. null: measure baselines too.
         fresh: throw a store there away; else an equal run is completed, another one refused.
