@@ -106,7 +106,7 @@ def call(
         env=given,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
 
 
