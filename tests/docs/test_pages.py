@@ -12,6 +12,8 @@ from support.families import letters, tiny
 from support.places import DOCS, ROOT
 from support.spine import Finished
 
+import geostat as gs
+
 PAGES = sorted(DOCS.rglob("*.md"))
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SLOW = {"your_model.md", "own_tolerances.md", "tour_of_one_model.md", "what_if_study.md"}
@@ -133,6 +135,23 @@ def test_a_folder_names_all_its_pages(folder: str):
     pages = {page.stem for page in (DOCS / folder).glob("*.md")} - {"README"}
     assert [page for page in pages if named.count(page) < 2] == []  # in the table, and the toctree
     assert len(list((DOCS / folder).iterdir())) <= 16
+
+
+def test_every_public_function_stands_in_the_reference():
+    page = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    described = set(
+        re.findall(r"^\.\. auto(?:class|exception|function):: (.+)$", page, re.MULTILINE)
+    )
+    modules = set(re.findall(r"^\.\. automodule:: (.+)$", page, re.MULTILINE))
+    public = [getattr(gs, name) for name in gs.__all__]
+    public += [getattr(gs.plot, name) for name in gs.plot.__all__]
+    names = {
+        f"{one.__module__}.{one.__qualname__}"
+        for one in public
+        if one is not gs.plot and one.__module__ not in modules
+    }
+    assert len(names) > 10
+    assert names - described == set()
 
 
 def test_no_command_is_a_program_in_quotes():
