@@ -21,7 +21,7 @@ def test_a_notebook_runs(
     (tmp_path / "report").symlink_to(finished.out)
     notebook = jupytext.read(DOCS / "notebooks" / f"{name}.md")
     client = nbclient.NotebookClient(
-        notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}
+        notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}
     )
     client.execute()
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]

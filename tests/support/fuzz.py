@@ -24,7 +24,7 @@ from geostat.cli.app import app
 
 COMMAND: Any = typer.main.get_command(app)
 CODES = frozenset({0, 2, 3, 4, 130})
-SECONDS = 20
+SECONDS = 300
 """Within which a case must end."""
 STREAMS = ("/dev/null", "/dev/tty", "/proc")
 WRITING = {"open": 0, "os.mkdir": 0, "os.rename": 1, "os.remove": 0, "os.rmdir": 0, "os.link": 1}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-SECONDS = 120
+SECONDS = 600
 needs_latex = pytest.mark.skipif(
     shutil.which("pdflatex") is None, reason="no LaTeX is installed (pdflatex)"
 )

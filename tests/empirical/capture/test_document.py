@@ -205,7 +205,7 @@ def test_the_model_goes_on_while_layers_are_measured_beside_but_not_further_than
     class Slow(Beside):
         def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
             if view.layer < 3:
-                assert begun[view.layer + 1].wait(30)  # the model goes on
+                assert begun[view.layer + 1].wait(600)  # the model goes on
             time.sleep(0.02)  # and would go further
             ahead.append(sum(one.is_set() for one in begun) - 1 - view.layer)
             return super().__call__(view)

@@ -242,7 +242,7 @@ def test_an_array_of_a_gguf_header_that_is_longer_than_its_file_is_refused_at_on
     at = data.index(name) + len(name) + 4  # behind the name and that this is an array
     file.unlink()  # what was read may still be mapped
     file.write_bytes(data[:at] + struct.pack("<IQ", 0, 2**40) + data[at + 12 :])
-    with timely(5), pytest.raises(InputError, match=r"long\.gguf: is cut short or no GGUF file"):
+    with timely(), pytest.raises(InputError, match=r"long\.gguf: is cut short or no GGUF file"):
         checkpoints.gguf_tensors(file)
 
 

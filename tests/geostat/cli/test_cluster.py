@@ -23,7 +23,7 @@ from support.spine import Finished
 
 LONG = 480
 """Tokens a window where something is killed: workers are at it for a while."""
-PATIENCE = 120.0
+PATIENCE = 600.0
 """Seconds until something is to have happened."""
 
 
@@ -210,7 +210,7 @@ def test_a_worker_killed_while_it_evaluates_bounds_is_replaced(
 
 @contextmanager
 def scheduler(*preload: Path | None) -> Iterator[str]:
-    """A scheduler, and a worker for each entry, which runs a script as it starts."""
+    """A scheduler, and a worker for each entry, which runs a script as it starts; all are there."""
     pytest.importorskip("distributed")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -226,6 +226,10 @@ def scheduler(*preload: Path | None) -> Iterator[str]:
             process = subprocess.Popen(words, **quiet)
             running.callback(process.wait)
             running.callback(process.terminate)
+        there = f"Client({address!r}).wait_for_workers({len(preload)})"
+        python = [sys.executable, "-c", f"from distributed import Client; {there}"]
+        patient = os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": f"{PATIENCE}s"}
+        subprocess.run(python, env=patient, timeout=PATIENCE, check=True)
         yield address
 
 
@@ -274,7 +278,6 @@ def test_workers_that_would_measure_other_numbers_are_refused(
     imports = "from empirical.capture import identity\nfrom empirical.sources import models\n"
     script.write_text(imports + change + "\n", encoding="utf-8")
     with scheduler(None, script) as address:
-        time.sleep(8)  # both are there
         code, said = ended(command(*words, "--out", tmp_path / "out", "--cluster", address))
     assert code == 2, said
     assert line in said[-1]

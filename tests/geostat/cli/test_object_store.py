@@ -22,7 +22,7 @@ from support.spine import LENGTH
 
 PACKAGES = Path(sys.prefix) / "object-store"
 """Where `make test-object-store` puts s3fs and moto: they want older packages than geostat's."""
-PATIENCE = 120.0
+PATIENCE = 600.0
 """Seconds until something is to have happened."""
 RUN = "s3://measured/a/run.zarr"
 

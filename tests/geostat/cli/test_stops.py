@@ -91,11 +91,11 @@ def test_a_stopped_capture_keeps_its_documents_and_ends_like_one_that_was_not(
         text=True,
         env={**os.environ, "PYTHONWARNINGS": ""},
     ) as process:
-        until = time.monotonic() + 120
+        until = time.monotonic() + 600
         while kept(store) < 2 and process.poll() is None and time.monotonic() < until:
             time.sleep(0.01)
         process.send_signal(blow)
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=600)
     there = kept(store)
     assert 2 <= there < MANY
     if blow is not signal.SIGKILL:
@@ -140,7 +140,7 @@ def test_a_stopped_stage_says_so_in_a_line_and_can_be_done_again(
         for blow in blows:
             process.send_signal(blow)
             time.sleep(0.05)
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=600)
     line = refused(Said(process.returncode, stdout, stderr), code=128 + blows[0])
     assert line == "interrupted. What was complete is kept: run the same command again."
     assert not [

@@ -29,7 +29,7 @@ def call(
         program,
         env={**os.environ, "PYTHONWARNINGS": "", **environment},
         capture_output=True,
-        timeout=300,
+        timeout=600,
     )
 
 
@@ -85,7 +85,7 @@ def test_a_reader_that_has_gone_ends_the_command_quietly(arguments: tuple[str, .
     os.close(reading)
     try:
         done = subprocess.run(
-            [*PROGRAM, *arguments], stdout=writing, stderr=subprocess.PIPE, timeout=300
+            [*PROGRAM, *arguments], stdout=writing, stderr=subprocess.PIPE, timeout=600
         )
     finally:
         os.close(writing)

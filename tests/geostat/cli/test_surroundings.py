@@ -27,7 +27,7 @@ def called(*words: object, **more: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
 
 
@@ -88,7 +88,7 @@ def test_a_second_interrupt_changes_nothing(
     process.send_signal(first)
     time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, rest = process.communicate(timeout=60)
+    _, rest = process.communicate(timeout=600)
     assert process.returncode == 128 + first
     assert "Traceback" not in rest
     assert rest.splitlines()[-1].startswith("geostat: interrupted")

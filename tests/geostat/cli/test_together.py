@@ -79,7 +79,7 @@ def test_a_capture_has_one_writer_and_as_many_readers_as_there_are(
             seen.append(read.sizes["document"])
         assert first.stderr is not None
         assert (first.returncode, first.stderr.read()) == (0, "")
-        said = second.communicate(timeout=60)
+        said = second.communicate(timeout=600)
     assert (second.returncode, said[0]) == (2, "")
     assert said[1].count("\n") == 1
     assert "another geostat command is writing there, expected no other. Wait until it" in said[1]

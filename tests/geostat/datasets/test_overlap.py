@@ -22,7 +22,7 @@ def test_answers_come_in_the_order_of_tasks_whichever_ends_first():
 
     def work(task: int) -> int:
         if task == 0:
-            assert second.wait(10)  # only a task beside it sets this
+            assert second.wait(600)  # only a task beside it sets this
         elif task == 1:
             second.set()
         return task * task

@@ -128,7 +128,7 @@ def test_captions_are_set_by_latex(tmp_path):
     text = rf"\documentclass{{article}}\begin{{document}}{figures}\end{{document}}"
     (tmp_path / "all.tex").write_text(text, encoding="utf-8")
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout.decode("latin-1")[-1500:]
     assert not [name for name in names if "[U+" in (tmp_path / f"{name}_caption.tex").read_text()]
 

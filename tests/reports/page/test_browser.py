@@ -30,7 +30,7 @@ BROWSER = next(
     ),
     None,
 )
-SECONDS = 60
+SECONDS = 600
 ASKED = """
 <script>
   const all = (place) => [...document.querySelectorAll(`#${place} tbody tr`)];

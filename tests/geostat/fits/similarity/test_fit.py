@@ -6,9 +6,8 @@ from support.synthetic import Sizes, Spread, Truth, capture
 
 from geostat.datasets.flags import reasons
 from geostat.fits.similarity.fit import fit_similarity
-from geostat.fits.similarity.forms import FORM, FORMS, PARAMETERS, by_lag, fit_row
+from geostat.fits.similarity.forms import FORM, FORMS, PARAMETERS, by_lag, fit_row, keywords
 from geostat.fits.similarity.solver import solve
-from geostat.statistics.least_squares import LMFIT_KEYWORDS
 
 MANY = Sizes(layers=10, heads=6, kv_heads=6)
 SMALL = Sizes(documents=3, kv_heads=1, heads=1, positions=40)
@@ -89,7 +88,7 @@ def test_left_out_loss_and_excess_are_those_of_refits_by_lmfit():
         for form, each in loss.items():
             start = {name: 0.2 for name in FORM[form].parameters}
             result = FORM[form].model.fit(
-                others, lag=lag, weights=np.sqrt(pairs), **start, **LMFIT_KEYWORDS
+                others, lag=lag, weights=np.sqrt(pairs), **start, **keywords(form)
             )
             each.append((pairs * (cosine[k] - result.best_fit) ** 2).sum() / pairs.sum())
     for form, each in loss.items():

@@ -20,10 +20,12 @@ from theory.arrays import FloatArray
 from theory.audit import heads as audit_heads
 from theory.audit import rows
 from theory.audit.simulate import simulate
+from theory.editions.predicted import clark, counts
 from theory.editions.predicted.counts import twins
 from theory.editions.predicted.distance_law import squared_sum_nodes
 from theory.editions.predicted.predict import (
     LEAST_DIMENSION,
+    LIKE,
     REGROUPED,
     Prediction,
     _finish,
@@ -535,9 +537,33 @@ def test_a_tree_whose_order_is_roundings_has_a_value_and_a_flag() -> None:
     assert not found.reliable[0]
 
 
-def test_small_heads_of_equal_tokens_have_values_where_any_grouping_has_one() -> None:
-    for at, size in ((141, 23), (249, 5), (369, 5)):  # their first two orders of merging have none
+@pytest.mark.parametrize("allowed", [(LIKE, True), (LIKE, False), (1.0, True), (1.0, False)])
+def test_a_head_has_a_flagged_value_where_any_order_of_merging_has_one(
+    allowed: tuple[float, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[float, bool]] = []
+    spread, expected = clark.by_spread, counts.expected_counts
+
+    def noted(law: Any, start: int, stop: int, like: float, order: Any) -> Any:
+        asked.append((like, order is law.mean))
+        return spread(law, start, stop, like, order)
+
+    def failing(law: Any, groups: Any, start: int, stop: int, size: int, inner: bool, *more: Any):
+        if not inner and asked[-1] != allowed:
+            return np.nan, np.nan
+        return expected(law, groups, start, stop, size, inner, *more)
+
+    monkeypatch.setattr(clark, "by_spread", noted)
+    monkeypatch.setattr(counts, "expected_counts", failing)
+    found = predict(np.random.default_rng(0).dirichlet(np.ones(12)), 1.0, np.eye(12), 8, [4])
+    assert 0 < found.precision[0] < 1
+    assert not found.reliable[0]
+
+
+def test_small_heads_of_equal_tokens_are_flagged_whatever_their_order_of_merging_gives() -> None:
+    # Their first two orders of merging have no value, and it is rounding's whether the others do.
+    for at, size in ((141, 23), (249, 5), (369, 5)):
         head = audit_heads.heads("small", seed=0)[at]
         found = rows.evaluated(replace(head, n=np.array([size])), "predicted", "paper")
-        assert 0 <= found.precision_lower[0, 0] <= 1
+        assert np.isnan(value := found.precision_lower[0, 0]) or 0 <= value <= 1
         assert not found.reliable[0, 0]
