@@ -179,8 +179,7 @@ PROTECTIONS = (
         "empirical/store/remote/origin.py",
         " or not path.resolve().is_relative_to(copies().resolve())",
         "",
-        f"{STORE}/test_foreign.py"
-        "::test_what_names_a_run_a_working_copy_sends_and_removes_nothing",
+        f"{STORE}/test_foreign.py::test_what_names_a_run_a_working_copy_sends_and_removes_nothing",
     ),
     Protection(
         "codecs of somebody else's choice",
