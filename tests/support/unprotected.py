@@ -229,8 +229,8 @@ PROTECTIONS = (
     Protection(
         "NaN in a captured row",
         "empirical/capture/layer_view.py",
-        "    if not finite.all():",
-        "    if finite is None:",
+        "    if not sound.all():",
+        "    if sound is None:",
         f"{CLI}/test_errors.py::test_a_captured_row_with_nan_is_refused",
     ),
     Protection(
@@ -286,7 +286,7 @@ PROTECTIONS = (
     Protection(
         "a name that moves a terminal",
         PROCESS,
-        "{printable(line)}",
+        "{shortened(printable(line))}",
         "{line}",
         f"{CLI}/test_surroundings.py::test_no_name_moves_or_colours_a_terminal",
     ),
