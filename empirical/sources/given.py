@@ -284,8 +284,10 @@ def is_text(one: str) -> bool:
     (True, False)
     """
     spaced = any(letter.isspace() or letter == ZERO_WIDTH_SPACE for letter in one)
+    if "\0" in one:
+        return spaced or not _like_a_path(one)
     try:
-        return "\0" in one or (not path_of(one).exists() and (spaced or not _like_a_path(one)))
+        return not path_of(one).exists() and (spaced or not _like_a_path(one))
     except (OSError, ValueError):  # longer than any name of a file
         return True
 

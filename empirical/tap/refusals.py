@@ -57,6 +57,12 @@ def refuse_too_long(config: PreTrainedConfig, length: int) -> None:
     """Refuse by an InputError windows of `length` tokens where a decoder of this configuration
     reads fewer.
     """
+    told = config.to_dict().get("max_position_embeddings")
+    if isinstance(told, int) and told < 1:
+        raise InputError(
+            f"{config.model_type}: its configuration says that it reads {told} tokens"
+            " (max_position_embeddings), expected 1 or more. Mend its config.json."
+        )
     longest = longest_input(config)
     if longest is not None and length > longest:
         raise InputError(
