@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zarr.registry
 from support.foreign import CRAFTED, bound, sent_elsewhere, untouched
 from support.stores import NORMS, arrays, row, small_store
 
@@ -103,8 +104,23 @@ def test_what_names_a_run_a_working_copy_sends_and_removes_nothing(
     sent_elsewhere(run, mine)
     with untouched(tmp_path, monkeypatch):
         StoredRun.open(run).tree()
-    with untouched(mine, monkeypatch):
+    with untouched(mine, monkeypatch), alone(run):
         Store.open(run).put({"norms": NORMS * 2})
+
+
+CODECS = ("a pickle codec", "a codec of a plugin", "a codec within", "version 2", "objects")
+
+
+@pytest.mark.parametrize("kind", CODECS)
+def test_no_codec_but_geostats_own_reaches_zarr(
+    kind: str, run: Path, mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    CRAFTED[kind](run, mine)
+    reached: list[object] = []
+    monkeypatch.setattr(zarr.registry, "get_codec_class", lambda *a, **k: reached.append(a))
+    with pytest.raises(StoreError):
+        StoredRun.open(run).tree()
+    assert reached == []
 
 
 @pytest.mark.parametrize(
