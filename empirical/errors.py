@@ -25,7 +25,7 @@ class StoreError(RuntimeError):
 
 STOPS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit)
 """What ends a process or a generator, and is no fault of an input."""
-MOST_TOLD: Final = 200
+LONGEST_QUOTE: Final = 200
 """Characters that a line quotes of another program's error."""
 
 
@@ -53,21 +53,21 @@ def boundary(
     except (InputError, StoreError, *STOPS):
         raise
     except BaseException as error:
-        line = known(error) or f"{seen} ({told_in_line(error)}), {expected}"
+        line = known(error) or f"{seen} ({quoted_error(error)}), {expected}"
         raise InputError(line) from error
 
 
-def told_in_line(error: BaseException) -> str:
+def quoted_error(error: BaseException) -> str:
     """Return what an error says, in one short line; its class, too, where that is one word.
 
-    >>> told_in_line(ValueError("no such  line of text.")), told_in_line(KeyError("a"))
+    >>> quoted_error(ValueError("no such  line of text.")), quoted_error(KeyError("a"))
     ('no such line of text', "KeyError: 'a'")
     """
-    short, name = said_by(error)[:MOST_TOLD].rstrip(".: "), type(error).__name__
+    short, name = message_of(error)[:LONGEST_QUOTE].rstrip(".: "), type(error).__name__
     return short if " " in short else f"{name}: {short}" if short else name
 
 
-def said_by(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """Return all that an error says, in one line; nothing of one that cannot be printed."""
     try:
         return " ".join(str(error).split())

@@ -27,7 +27,7 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from empirical.errors import InputError, boundary, said_by, told_in_line
+from empirical.errors import InputError, boundary, message_of, quoted_error
 from empirical.sources.builtin import BUILTIN
 from empirical.sources.checkpoints import (
     gguf_tensors,
@@ -213,7 +213,7 @@ def in_one_line(source: Source, part: Part) -> AbstractContextManager[None]:
 
 def _known(source: Source, error: BaseException) -> str | None:
     """Say of some errors what else is to be done."""
-    text, name = said_by(error), type(error).__name__
+    text, name = message_of(error), type(error).__name__
     if "trust_remote_code" in text or "remote code" in text:
         return (
             f"{source.model}: comes with Python code of its own. If you trust it, use"
@@ -241,7 +241,7 @@ def _known(source: Source, error: BaseException) -> str | None:
         )
     if isinstance(error, SafetensorError):
         return (
-            f"{source.model}: its weights are cut short or damaged ({told_in_line(error)}). Get the"
+            f"{source.model}: its weights are cut short or damaged ({quoted_error(error)}). Get the"
             " files again."
         )
     return None

@@ -156,7 +156,7 @@ def save(folder: Path, attributes: dict[str, Any]) -> None:
     manifest = {name: part for name, part in attributes["manifest"].items() if name != "documents"}
     root: dict[str, Any] = {"node_type": "group", "zarr_format": 3}
     if "pending" not in manifest:
-        with suppress(FileNotFoundError, StoreError):  # what is damaged is told by `check`
+        with suppress(FileNotFoundError, StoreError):  # `check` reports damage
             room = next(
                 (shape[0] for _, shape in by_document(folder, manifest["layout"])), None
             )  # None: no array tells of documents

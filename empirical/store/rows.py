@@ -38,7 +38,7 @@ def no_rows(run: str) -> dict[str, Any]:
 
 
 def identity_of(provenance: Mapping[str, Any]) -> str:
-    """Return the digest by which a run is told from one of another model, text or setting."""
+    """Return the identity of a run: a digest of its model, corpus and settings."""
     text = json.dumps(provenance, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 

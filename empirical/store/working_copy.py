@@ -16,7 +16,7 @@ from empirical.errors import InputError
 from empirical.store.disk import writing
 from empirical.store.lock import locked
 from empirical.store.manifest import beside
-from empirical.store.remote.address import ROOT, STAMP, WRITER, Remote, busy
+from empirical.store.remote.address import ROOT, STAMP, WRITER, Remote, busy, is_file
 from empirical.store.remote.origin import UNDER_WAY, Origin, files_of, origin_of
 
 PATIENCE: Final = 20.0
@@ -136,8 +136,8 @@ def _fetch(path: Path, origin: Origin, remote: Remote, ready: Path) -> dict[str,
     """
     system, record = remote.system, f"../{path.with_suffix('.json').name}"
     keys = {name: _key(info) for name, info in remote.names().items()}
-    if system.exists(remote.at(record)):
-        keys[record] = _key(system.info(remote.at(record)))
+    if system.exists(remote.at(record)) and is_file(info := system.info(remote.at(record))):
+        keys[record] = _key(info)
     here, wanted = files_of(path), []
     for name, key in keys.items():
         place = _place(ready, name)

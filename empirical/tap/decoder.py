@@ -90,7 +90,7 @@ def known_tokens(decoder: PreTrainedModel) -> int | None:
 
 
 def longest_input(config: PreTrainedConfig) -> int | None:
-    """Return how many tokens a decoder of this configuration reads, by whichever name it is told;
+    """Return how many tokens a decoder of this configuration reads, under whichever name;
     None where it is not.
     """
     names = ["max_position_embeddings", *sorted(filter(LONGEST.match, config.to_dict()))]

@@ -154,7 +154,7 @@ def forward(
 @contextmanager
 def as_it_is(model: torch.nn.Module) -> Iterator[None]:
     """Run a model in its own types, as it is written and without gradients, whatever autocast or
-    compilation its caller asked for.
+    compilation of its caller.
 
     Raises:
         InputError: the model itself raises something, which is quoted; what `attend` raises is

@@ -294,6 +294,7 @@ def _to_write(run: Path, *, results: bool = True) -> Any:
 def main() -> None:
     """Run the command."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ["MPLBACKEND"] = "agg"  # files alone are drawn; another name may be of no backend
     process.prepare()
     process.heed()
     try:

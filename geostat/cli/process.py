@@ -93,7 +93,7 @@ def _reported() -> Iterator[None]:
         )
     except RecursionError:
         _fail("something that was read is nested too deep. Check the files that were named.", 2)
-    except (Exception, SystemExit, GeneratorExit):  # our own failure, or an end that was asked for
+    except (Exception, SystemExit, GeneratorExit):  # our own failure, or an intended exit
         raise
     except BaseException as error:  # a library of another language that stopped
         _fail(f"a library failed ({_first_line(error)}). Check the files that were named.", 2)

@@ -6,6 +6,7 @@ Imports matplotlib, never pyplot, and fontTools, which cuts fonts for it.
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +36,7 @@ def rendered(figure: Figure, kind: str, dots: float = PNG_DOTS) -> bytes:
     """
     buffer = io.BytesIO()
     look: Look = "slides" if figure.get_label() == "slides" else "paper"
-    with context(figure.get_figwidth(), look), _letters_alone():
+    with context(figure.get_figwidth(), look), _letters_alone(), _no_date_of_the_environment():
         figure.savefig(
             buffer,
             format=kind,
@@ -61,6 +62,19 @@ def _letters_alone() -> Iterator[None]:
         yield
     finally:
         Options._drop_tables_default = known
+
+
+@contextmanager
+def _no_date_of_the_environment() -> Iterator[None]:
+    """Keep SOURCE_DATE_EPOCH from matplotlib, which fails where it is no number, though no figure
+    has a date.
+    """
+    known = os.environ.pop("SOURCE_DATE_EPOCH", None)
+    try:
+        yield
+    finally:
+        if known is not None:
+            os.environ["SOURCE_DATE_EPOCH"] = known
 
 
 def _shortened(svg: bytes) -> bytes:

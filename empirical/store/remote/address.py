@@ -107,10 +107,15 @@ class Remote:
             name[len(self.base) + 1 :]: info
             for name, info in self.system.find(self.base, detail=True).items()
         }
-        for name in told:
+        for name, info in told.items():
             if {"", ".", ".."} & {*name.split("/")}:
                 raise InputError(
                     f"{self.base}: holds a file named {name!r}, expected those of a run. Remove it."
+                )
+            if not is_file(info):
+                raise InputError(
+                    f"{self.base}: holds {name!r}, which is a link or no file, expected those of a"
+                    " run. Remove it."
                 )
         return {name: info for name, info in told.items() if name not in MARKS}
 
@@ -129,6 +134,11 @@ class Remote:
         """Remove a file, if it is there."""
         with suppress(FileNotFoundError):
             self.system.rm_file(self.at(name))
+
+
+def is_file(info: Mapping[str, Any]) -> bool:
+    """Whether a file system tells of a file, not of a link, a pipe or a device, as a disk may."""
+    return info.get("type", "file") == "file" and not info.get("islink")
 
 
 def busy(url: str, writer: str, stamp: str | None) -> InputError:

@@ -31,6 +31,12 @@ def called(*words: object, **more: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_a_backend_that_matplotlib_lacks_is_none_of_ours(finished: Finished, tmp_path: Path):
+    words = ("figures", finished.out, "--only", "claims", "--format", "svg", "--out", tmp_path)
+    said = called(*words, MPLBACKEND="nonsense")
+    assert (said.returncode, said.stderr) == (0, "")
+
+
 def test_no_name_moves_or_colours_a_terminal(finished: Finished, tmp_path: Path):
     line = refused(geostat("fit", tmp_path / HOSTILE))
     assert "\x1b" not in line

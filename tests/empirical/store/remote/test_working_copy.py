@@ -196,6 +196,21 @@ def test_a_name_that_leads_out_of_the_run_is_refused(
         on("elsewhere")
 
 
+@pytest.mark.parametrize("kind", ["pipe", "link", "link to nowhere"])
+def test_what_is_no_file_at_a_url_is_not_fetched(
+    sent: Path, there: Path, on: Opens, kind: str
+) -> None:
+    assert sent.exists()
+    place = there / "norms" / "evil"
+    place.parent.mkdir(exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to("/etc/hostname" if kind == "link" else "/nowhere")
+    with pytest.raises(InputError, match=r"holds .*evil.*, which is a link or no file"):
+        on("elsewhere")
+
+
 def test_a_url_that_cannot_be_reached_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is no address of a run"):
         working_copy("nothing://bucket/run.zarr", tmp_path / "here")
