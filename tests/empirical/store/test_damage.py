@@ -213,6 +213,18 @@ def test_a_run_of_a_geostat_that_laid_it_out_otherwise_says_so(store: Store) -> 
     assert manifest.read_root(store.path, damaged=True)["geostat_version"] == "0.0.9"
 
 
+@pytest.mark.parametrize("settled", [True, False])
+def test_plain_xarray_says_nothing_of_what_is_no_zarr(tmp_path: Path, settled: bool) -> None:
+    made = small_store(tmp_path / "run.zarr")
+    made.append(row("three"), arrays(3))
+    if settled:
+        made.settle()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with xr.open_datatree(made.path, engine="zarr", consolidated=False) as tree:
+            assert list(tree.children) == ["capture"]
+
+
 def test_a_complete_run_opens_in_plain_xarray_without_a_word(store: Store) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
