@@ -68,10 +68,14 @@ def test_the_run_as_it_was_made_opens(
     assert tree["capture"].sizes["document"] == 3
 
 
+SLOW = pytest.mark.slow
 HIDDEN = ("lock", "draft", "ready", "removed", "old", "handed", "fetched", "repair", "origin")
 
 
-@pytest.mark.parametrize("make", ["file", "link", "pipe", "folder", "socket"])
+@pytest.mark.parametrize(
+    "make",
+    ["link", "pipe", *(pytest.param(one, marks=SLOW) for one in ("file", "folder", "socket"))],
+)
 @pytest.mark.parametrize("name", HIDDEN)
 def test_what_stands_under_a_hidden_name_is_nothing_to_a_reader_and_no_hang_to_a_writer(
     name: str, make: str, run: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -378,7 +378,7 @@ def _spoilt(model: transformers.PreTrainedModel, where: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["head", "last norm", "last layer"])
-@pytest.mark.parametrize("what", [gs.effective, gs.ablate])
+@pytest.mark.parametrize("what", [gs.effective, pytest.param(gs.ablate, marks=pytest.mark.slow)])
 def test_a_loss_that_is_no_number_is_refused(tmp_path: Path, where: str, what: Any) -> None:
     asked: dict[str, Any] = {"documents": tokens(2, 40), "length": 40, "n": "1,2,9", "null": False}
     if what is gs.ablate:
@@ -411,7 +411,9 @@ OTHER_HEADS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("change", OTHER_HEADS)
+@pytest.mark.parametrize(
+    "change", ["hook", *(pytest.param(name, marks=pytest.mark.slow) for name in [*OTHER_HEADS][1:])]
+)
 def test_losses_of_another_head_are_not_set_beside_those_that_stand_there(
     tmp_path: Path, change: str
 ) -> None:
