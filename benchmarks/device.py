@@ -1,6 +1,6 @@
 """What measuring a layer on a device costs beside the plain forward, at the size of a 7B model.
 
-    .venv/bin/python -m benchmarks.device [--kv-heads 8] [--rounds 7] [--compile]
+    .venv/bin/python -m benchmarks.device [--kv-heads 8] [--rounds 7]
 
 Where CUDA is: a Llama of 32 layers × 32 heads of 128 dimensions, random weights in bfloat16, made
 in memory on the device, reads 1,025 tokens; the plain forward, the tap alone, and the tap with
@@ -8,8 +8,7 @@ parts of the measurement take turns. Printed: medians by CUDA events, the ratio 
 forward, and the share of an H100's bandwidth that the counted bytes reach. Where there is none it
 says so, and prints what is counted alone: launches, FLOP and bytes of one layer, by part, and the
 least time that an H100 would take for them. Bytes are those that each operation reads and writes
-as it stands, without what caches spare. What runs on CUDA has not been run yet where this was
-written.
+as it stands, without what caches spare.
 """
 
 from __future__ import annotations
@@ -57,11 +56,9 @@ def rows_of(alpha: torch.Tensor) -> list[Row]:
     return [Row(position=at, first=0, alpha=alpha[:, : at + 1]) for at in ends]
 
 
-def parts(tokens: int, compile_it: bool) -> dict[str, Part]:
+def parts(tokens: int) -> dict[str, Part]:
     """What is measured of a layer, of α, (head, token), and values, (kv_head, token, dimension)."""
-    geometry: Any = partial(on_device.measure_layer, n=None, sink=True)
-    if compile_it:
-        geometry = torch.compile(geometry)
+    geometry = partial(on_device.measure_layer, n=None, sink=True)
     every = np.arange(1, tokens + 1)
     sizes = [1, *range(2, 65), *np.geomspace(66, tokens - QUERIES, 96).astype(int).tolist()]
 
@@ -195,12 +192,12 @@ def table(costs: dict[str, Cost], flop: int) -> None:
     )
 
 
-def on_cuda(kv_heads: int, tokens: int, rounds: int, compile_it: bool) -> None:
+def on_cuda(kv_heads: int, tokens: int, rounds: int) -> None:
     """Time the forward alone, the tap, and the tap with each part, in turns."""
     model = made(kv_heads, tokens, "cuda")
     ids = torch.randint(3, 32000, (1, tokens))
     there = ids.cuda()
-    chosen = parts(tokens, compile_it)
+    chosen = parts(tokens)
 
     def plain() -> None:
         with torch.no_grad():
@@ -256,19 +253,18 @@ def main() -> None:
     parser.add_argument("--kv-heads", type=int, default=8)
     parser.add_argument("--tokens", type=int, default=TOKENS)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--compile", action="store_true", help="torch.compile the geometry")
     given = parser.parse_args()
     print(
         f"{LAYERS} layers × {HEADS} heads ({given.kv_heads} value heads) × {DIMENSION} dimensions,"
         f" {given.tokens} tokens, bfloat16"
     )
     if torch.cuda.is_available():
-        on_cuda(given.kv_heads, given.tokens, given.rounds, given.compile)
+        on_cuda(given.kv_heads, given.tokens, given.rounds)
     else:
         print("no CUDA here: nothing is timed, operations are counted")
     costs = {
         name: counted(part, given.kv_heads, given.tokens)
-        for name, part in parts(given.tokens, False).items()
+        for name, part in parts(given.tokens).items()
     }
     table(costs, forward_flop(given.kv_heads, given.tokens))
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from support.devices import DEVICES
 from support.families import FAMILIES, OTHERS, WINDOW, builtin_model, tiny, tokens
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -35,8 +36,8 @@ SLIDING = {
 
 
 @functools.cache
-def model(family: str) -> transformers.PreTrainedModel:
-    return tiny(family)
+def model(family: str, device: str = "cpu") -> transformers.PreTrainedModel:
+    return tiny(family).to(device)
 
 
 def layers(
@@ -54,22 +55,26 @@ def assert_equal(found: Parity) -> None:
     assert found.invisible == 0.0
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("length", [5, 64, 300])
 @pytest.mark.parametrize("documents", [1, 3])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_tap_equals_eager_attention(family: str, documents: int, length: int) -> None:
-    assert_equal(parity(model(family), tokens(documents, length)))
+def test_the_tap_equals_eager_attention(
+    family: str, documents: int, length: int, device: str
+) -> None:
+    assert_equal(parity(model(family, device), tokens(documents, length)))
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("side", ["left", "right", "both"])
 @pytest.mark.parametrize("family", ["llama", "mistral", "gemma2", "gpt_oss"])
-def test_the_tap_equals_eager_attention_under_padding(family: str, side: str) -> None:
+def test_the_tap_equals_eager_attention_under_padding(family: str, side: str, device: str) -> None:
     ids, mask = tokens(3, 150), torch.ones(3, 150, dtype=torch.long)
     if side in {"left", "both"}:
         mask[1, :40] = 0
     if side in {"right", "both"}:
         mask[2, -130:] = 0
-    assert_equal(parity(model(family), ids, mask))
+    assert_equal(parity(model(family, device), ids, mask))
 
 
 @pytest.mark.parametrize(("family", "kv_heads"), [("deepseek_v3", 4), ("gpt_bigcode", 1)])
@@ -174,11 +179,11 @@ def test_the_analysed_query_of_a_padded_document_is_its_last_token() -> None:
         assert padded.visible[0, 0].tolist() == [True] * 45 + [False] * 15
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_analysed_query_equals_eager_attention(family: str) -> None:
-    assert_equal(
-        parity(model(family), tokens(2, 90), queries=torch.tensor([[7, 40, 89], [0, 60, 61]]))
-    )
+def test_every_analysed_query_equals_eager_attention(family: str, device: str) -> None:
+    queries = torch.tensor([[7, 40, 89], [0, 60, 61]])
+    assert_equal(parity(model(family, device), tokens(2, 90), queries=queries))
 
 
 def test_rows_of_several_queries_are_those_of_each_as_the_last() -> None:

@@ -1,5 +1,5 @@
-"""One reference, two executions: torch on the device, here the CPU, against the compiled loops, in
-float32.
+"""One reference, two executions: torch on a device, the CPU among them, against the compiled loops,
+in float32.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import loops
+from support.devices import DEVICES
 
 from empirical.measure import layer as reference
 from empirical.measure import queries as reference_queries
@@ -97,7 +98,10 @@ def layers(draw: st.DrawFn, *, most: int = 40) -> Layer:
 
 
 def arrays(measured: dict) -> dict[str, np.ndarray]:
-    return {name: np.asarray(one) for name, one in measured.items()}
+    return {
+        name: one.cpu().numpy() if isinstance(one, torch.Tensor) else one
+        for name, one in measured.items()
+    }
 
 
 def expect_close(one: np.ndarray, other: np.ndarray, slack: np.ndarray | float, name: str) -> None:
@@ -186,11 +190,14 @@ def expect_cosines(one: dict, other: dict, of: Layer) -> None:
             expect_close(one[name][k, lag], other[name][k, lag], share, name)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @settings(max_examples=80, deadline=None)
 @given(of=layers(), budget=st.sampled_from([1 << 29, 1 << 12, 1]))
-def test_a_layer_is_measured_as_the_reference_measures_it(of: Layer, budget: int) -> None:
+def test_a_layer_is_measured_as_the_reference_measures_it(
+    device: str, of: Layer, budget: int
+) -> None:
     expected = reference.measure_layer(of.alpha, of.values, of.sizes, **of.how)
-    alpha, values = torch.from_numpy(of.alpha), torch.from_numpy(of.values)
+    alpha, values = (torch.from_numpy(one).to(device) for one in (of.alpha, of.values))
     found = arrays(layer.measure_layer(alpha, values, of.sizes, **of.how, budget=budget))
     assert set(found) == set(expected)
     expect_separability(found, expected, slacks(of, order_by_weight(of.alpha)))
@@ -200,9 +207,12 @@ def test_a_layer_is_measured_as_the_reference_measures_it(of: Layer, budget: int
         expect_close(found[name], expected[name], 0.0, name)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @settings(max_examples=30, deadline=None)
 @given(of=layers(most=24), seed=st.integers(0, 10**6))
-def test_of_the_same_draws_baselines_are_those_of_the_reference(of: Layer, seed: int) -> None:
+def test_of_the_same_draws_baselines_are_those_of_the_reference(
+    device: str, of: Layer, seed: int
+) -> None:
     generator = np.random.default_rng(seed)
     orders = np.stack([generator.permutation(of.tokens) for _ in of.alpha])
     drawn = nulls.with_norms(
@@ -210,11 +220,11 @@ def test_of_the_same_draws_baselines_are_those_of_the_reference(of: Layer, seed:
         torch.from_numpy(of.values),
     )
     found = nulls.measure_drawn(
-        torch.from_numpy(of.alpha),
-        torch.from_numpy(of.values),
+        torch.from_numpy(of.alpha).to(device),
+        torch.from_numpy(of.values).to(device),
         of.sizes,
-        orders=torch.from_numpy(orders),
-        drawn=drawn,
+        orders=torch.from_numpy(orders).to(device),
+        drawn=drawn.to(device),
         convention=of.convention,
     )
     ways = [(orders, of.values), (order_by_weight(of.alpha), drawn.numpy())]
@@ -224,11 +234,13 @@ def test_of_the_same_draws_baselines_are_those_of_the_reference(of: Layer, seed:
         for task in tasks:
             task()
         expected = by_size(measured, sizes, of.tokens, convention, np.float32)
-        one = {name: array[:, null].numpy() for name, array in found.items()}
+        one = {name: array[:, null].cpu().numpy() for name, array in found.items()}
         expect_separability(one, expected, slacks(of, order, values))
 
 
-def some_rows(window: int | None, *positions: int) -> tuple[list[Row], torch.Tensor]:
+def some_rows(
+    window: int | None, *positions: int, device: str = "cpu"
+) -> tuple[list[Row], torch.Tensor]:
     """Queries of random heads that see `window` tokens or all; none has two distances that are
     nearly equal.
     """
@@ -240,24 +252,32 @@ def some_rows(window: int | None, *positions: int) -> tuple[list[Row], torch.Ten
         alpha = generator.dirichlet(np.full(position + 1 - first, 0.3), size=4)
         alpha[:, -2] = 0
         own = torch.from_numpy((alpha / alpha.sum(1, keepdims=True)).astype(np.float32))
-        rows.append(Row(position=position, first=first, alpha=own))
-    return rows, torch.from_numpy(values)
+        rows.append(Row(position=position, first=first, alpha=own.to(device)))
+    return rows, torch.from_numpy(values).to(device)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("convention", ["paper", "followup"])
 @pytest.mark.parametrize("window", [None, 20])
-def test_means_over_queries_are_those_of_the_reference(window: int | None, convention: str) -> None:
-    rows, values = some_rows(window, 10, 45, 58, 59)
+def test_means_over_queries_are_those_of_the_reference(
+    window: int | None, convention: str, device: str
+) -> None:
+    positions = (10, 45, 58, 59)
+    rows, values = some_rows(window, *positions)
     sizes = [1, 2, 5, 11, 20, 21, 59, 60, 61]
     expected = reference_queries.measure_layer(rows, values, sizes, convention=convention)
+    rows, values = some_rows(window, *positions, device=device)
     found = arrays(queries.measure_layer(rows, values, sizes, convention=convention))
     assert set(found) == set(expected)
     for name, array in expected.items():
         expect_close(found[name], array, 0.0, name)
 
 
-def test_baselines_of_several_queries_are_means_of_each_at_the_draws_of_the_seed() -> None:
-    rows, values = some_rows(None, 30, 45, 59)
+@pytest.mark.parametrize("device", DEVICES)
+def test_baselines_of_several_queries_are_means_of_each_at_the_draws_of_the_seed(
+    device: str,
+) -> None:
+    rows, values = some_rows(None, 30, 45, 59, device=device)
     sizes = [1, 2, 5, 31, 59]
     found = queries.null_layer(rows, values, sizes, seeds=[(1, 2)])
     source = nulls.generator((1, 2), values.device)
@@ -275,8 +295,8 @@ def test_baselines_of_several_queries_are_means_of_each_at_the_draws_of_the_seed
             )
         )
     for name, array in found.items():
-        mean = np.nanmean(np.stack([one[name].numpy() for one in each]), axis=0)
-        np.testing.assert_allclose(array.numpy(), mean, rtol=1e-6)
+        mean = np.nanmean(np.stack([one[name].cpu().numpy() for one in each]), axis=0)
+        np.testing.assert_allclose(array.cpu().numpy(), mean, rtol=1e-6)
 
 
 def test_f_scores_of_queries_are_those_of_the_schema() -> None:

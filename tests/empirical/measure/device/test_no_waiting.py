@@ -4,11 +4,13 @@ What it holds at a time stays in its budget.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import torch
+from support.devices import DEVICES
 from support.dispatched import Living, Operations
 
 from empirical.measure.device import grids, layer, nulls, queries
@@ -24,6 +26,21 @@ def some(tokens: int = TOKENS) -> tuple[torch.Tensor, torch.Tensor]:
     values = generator.normal(size=(KV_HEADS, tokens, DIMENSION)).astype(np.float32)
     values[0, 3] = 0
     return torch.from_numpy(alpha), torch.from_numpy(values)
+
+
+@contextmanager
+def no_waiting() -> Iterator[None]:
+    """Make CUDA raise where a call waits for it; of what torch asks inside one operation, a
+    dispatcher sees nothing.
+    """
+    if not torch.cuda.is_available():
+        yield
+        return
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
 
 
 def at_the_last_query(alpha: torch.Tensor, values: torch.Tensor) -> dict:
@@ -53,19 +70,24 @@ def test_tensors_without_numbers_give_the_shapes_of_those_with(measure: Measure)
     }
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("measure", [at_the_last_query, in_chunks, of_drawn, of_queries])
-def test_no_operation_reads_a_number_or_copies_to_another_device(measure: Measure) -> None:
-    alpha, values = some()
+def test_no_operation_reads_a_number_or_copies_to_another_device(
+    measure: Measure, device: str
+) -> None:
+    alpha, values = (one.to(device) for one in some())
     measure(alpha, values)  # grids and bins are laid out once
-    with Operations() as asked:
+    with Operations() as asked, no_waiting():
         measure(alpha, values)
     assert len(asked.names) > 30
     assert asked.waiting == []
 
 
-def test_draws_do_not_wait_either() -> None:
-    alpha, values = some()
-    with Operations() as asked:
+@pytest.mark.parametrize("device", DEVICES)
+def test_draws_do_not_wait_either(device: str) -> None:
+    alpha, values = (one.to(device) for one in some())
+    nulls.measure_layer(alpha, values, [1, 2, 5], seeds=[(1, 2)])
+    with Operations() as asked, no_waiting():
         nulls.measure_layer(alpha, values, [1, 2, 5], seeds=[(1, 2)])
     assert asked.waiting == []
 

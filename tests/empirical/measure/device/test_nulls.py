@@ -3,41 +3,44 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from scipy import stats
+from support.devices import DEVICES
 
 from empirical.measure import nulls as reference
 from empirical.measure.device import nulls
 
-CPU = torch.device("cpu")
 
-
-def some() -> tuple[torch.Tensor, torch.Tensor]:
+def some(device: str = "cpu") -> tuple[torch.Tensor, torch.Tensor]:
     generator = np.random.default_rng(0)
     alpha = generator.dirichlet(np.full(40, 0.3), size=4).astype(np.float32)
     values = generator.normal(size=(2, 40, 8)).astype(np.float32)
-    return torch.from_numpy(alpha), torch.from_numpy(values)
+    return torch.from_numpy(alpha).to(device), torch.from_numpy(values).to(device)
 
 
-def test_orders_are_permutations_of_which_each_token_is_first_equally_often() -> None:
-    alpha = torch.empty(4000, 8)
-    orders = nulls.random_orders(alpha, nulls.generator((5,), CPU)).numpy()
+@pytest.mark.parametrize("device", DEVICES)
+def test_orders_are_permutations_of_which_each_token_is_first_equally_often(device: str) -> None:
+    alpha = torch.empty(4000, 8, device=device)
+    orders = nulls.random_orders(alpha, nulls.generator((5,), alpha.device)).cpu().numpy()
     np.testing.assert_array_equal(np.sort(orders, axis=1), np.tile(np.arange(8), (4000, 1)))
     first = np.bincount(orders[:, 0], minlength=8)
     assert stats.chisquare(first).pvalue > 1e-3
 
 
-def test_directions_keep_norms_and_are_uniform() -> None:
-    values = torch.ones(1, 20000, 3) * torch.linspace(0, 2, 20000)[:, None]
-    drawn = nulls.random_directions(values, nulls.generator((5,), CPU))
+@pytest.mark.parametrize("device", DEVICES)
+def test_directions_keep_norms_and_are_uniform(device: str) -> None:
+    values = (torch.ones(1, 20000, 3) * torch.linspace(0, 2, 20000)[:, None]).to(device)
+    drawn = nulls.random_directions(values, nulls.generator((5,), values.device))
     torch.testing.assert_close(drawn.norm(dim=-1), values.norm(dim=-1))
     # On a sphere of three dimensions each coordinate of a direction is uniform on [−1, 1].
-    height = (drawn[0, 1:, 2] / drawn[0, 1:].norm(dim=-1)).numpy()
+    height = (drawn[0, 1:, 2] / drawn[0, 1:].norm(dim=-1)).cpu().numpy()
     assert stats.kstest(height, stats.uniform(-1, 2).cdf).pvalue > 1e-3
 
 
-def test_one_seed_gives_one_result_and_another_gives_another() -> None:
-    alpha, values = some()
+@pytest.mark.parametrize("device", DEVICES)
+def test_one_seed_gives_one_result_and_another_gives_another(device: str) -> None:
+    alpha, values = some(device)
     one, same, other = (
         nulls.measure_layer(alpha, values, None, seeds=[seed]) for seed in ((1, 2), (1, 2), (1, 3))
     )
