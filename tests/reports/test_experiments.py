@@ -41,7 +41,7 @@ DRAWN = tuple(plan for plan in FIGURES if plan.group not in APART)  # those are 
     "made",
     [
         with_typical_heads,
-        lambda: experimented(documents=1),
+        pytest.param(lambda: experimented(documents=1), marks=pytest.mark.slow),
         pytest.param(lambda: experimented(window=40)["40"], marks=pytest.mark.slow),
     ],
     ids=["full", "one document", "window"],

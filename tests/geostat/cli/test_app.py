@@ -63,8 +63,22 @@ def test_the_main_job_tells_its_stages_and_prints_the_verdict(finished: Finished
     ("part", "asked", "said"),
     [
         ("tables", ("--only", "norm"), "'norm' is no table of this run, expected some of "),
-        ("tables", ("--format", "tex"), "--format tex: expected one of latex, markdown, html,"),
-        ("tables", ("--columns", "3"), "--columns 3: expected 1 or 2. Give the columns of your"),
+        pytest.param(
+            *(
+                "tables",
+                ("--format", "tex"),
+                "--format tex: expected one of latex, markdown, html,",
+            ),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *(
+                "tables",
+                ("--columns", "3"),
+                "--columns 3: expected 1 or 2. Give the columns of your",
+            ),
+            marks=pytest.mark.slow,
+        ),
         (
             "tables",
             ("--standalone", "--format", "csv"),
@@ -73,10 +87,22 @@ def test_the_main_job_tells_its_stages_and_prints_the_verdict(finished: Finished
         ("figures", ("--only", "99"), "'99' is no figure of this run, expected some of "),
         ("figures", ("--format", "gif"), "--format gif: expected one of pdf, png, svg."),
         ("figures", ("--width", "3"), "--width 3: expected 2.5 to 14 inches, as a number with in,"),
-        ("figures", ("--width", "1.2.3in"), "--width 1.2.3in: expected 2.5 to 14 inches"),
-        ("figures", ("--width", "30cm0"), "--width 30cm0: expected 2.5 to 14 inches"),
-        ("figures", ("--width", "99cm"), "--width 99cm: expected 2.5 to 14 inches"),
-        ("figures", ("--style", "poster"), "--style poster: expected one of paper, slides."),
+        pytest.param(
+            *("figures", ("--width", "1.2.3in"), "--width 1.2.3in: expected 2.5 to 14 inches"),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *("figures", ("--width", "30cm0"), "--width 30cm0: expected 2.5 to 14 inches"),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *("figures", ("--width", "99cm"), "--width 99cm: expected 2.5 to 14 inches"),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *("figures", ("--style", "poster"), "--style poster: expected one of paper, slides."),
+            marks=pytest.mark.slow,
+        ),
         (
             "figures",
             ("--style", "slides", "--width", "3.25in"),

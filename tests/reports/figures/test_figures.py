@@ -36,7 +36,11 @@ FONTS = style.STYLE["pdf.fonttype"]
 """What users get; the tests at large draw the letters instead, which is quicker."""
 
 
-@pytest.mark.parametrize("run", [TREE, run_tree(window=40)["40"]], ids=["all seen", "window"])
+@pytest.mark.parametrize(
+    "run",
+    [TREE, pytest.param(run_tree(window=40)["40"], marks=pytest.mark.slow)],
+    ids=["all seen", "window"],
+)
 @pytest.mark.parametrize("plan", FIGURES, ids=lambda plan: plan.name)
 def test_no_label_covers_another_or_leaves_the_figure(plan, run):
     assert_labels_stand_apart(plan, Run.of(run))

@@ -20,6 +20,7 @@ from geostat.runs.ablation import ablation as module
 from geostat.runs.effective.losses import Losses
 
 
+@pytest.mark.slow
 def test_the_lines_tell_budgets_and_regimes(run: Path, data: xr.Dataset, words: list[Any]) -> None:
     lines = (run / "said").read_text().splitlines()
     assert lines[-1] == f"run: {run / 'run.zarr'}"

@@ -377,7 +377,9 @@ def _spoilt(model: transformers.PreTrainedModel, where: str) -> None:
         weights[where][5] = torch.inf if where == "last norm" else torch.nan
 
 
-@pytest.mark.parametrize("where", ["head", "last norm", "last layer"])
+@pytest.mark.parametrize(
+    "where", ["head", pytest.param("last norm", marks=pytest.mark.slow), "last layer"]
+)
 @pytest.mark.parametrize("what", [gs.effective, pytest.param(gs.ablate, marks=pytest.mark.slow)])
 def test_a_loss_that_is_no_number_is_refused(tmp_path: Path, where: str, what: Any) -> None:
     asked: dict[str, Any] = {"documents": tokens(2, 40), "length": 40, "n": "1,2,9", "null": False}
