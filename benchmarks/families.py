@@ -43,6 +43,7 @@ def captured(model: PreTrainedModel, device: str, out: Path) -> xr.DataTree:
 
 
 def of(run: xr.DataTree, group: str, name: str) -> np.ndarray:
+    """Return a variable of a run."""
     return run.children[group].dataset[name].values
 
 
