@@ -30,6 +30,7 @@ from empirical.sources.pretrained import (
     load_weights,
     quiet,
     read_headers,
+    refuse_own_code,
     refuse_unfit,
 )
 from empirical.tap.decoder import decoder_of, entry
@@ -262,6 +263,8 @@ def find(
         }
         headers = read_headers(source)
         config = load(source, AutoConfig, options, "configuration")
+        if not trust_remote_code:
+            refuse_own_code(source, config)
         if headers is not None:
             refuse_unfit(source, *headers, config, trust_remote_code=trust_remote_code)
         tokenizer = load_tokenizer(source, options)

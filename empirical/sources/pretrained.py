@@ -63,6 +63,7 @@ PARTS: Final[dict[Part, tuple[str, str]]] = {
     ),
 }
 """What is said of a part of a model that fails, and the remedy."""
+OWN_CODE: Final = "comes with Python code of its own. If you trust it, use --trust-remote-code."
 
 
 @contextmanager
@@ -114,6 +115,18 @@ def kind_of(config: PreTrainedConfig) -> Any:
         if kind.__name__ in own or type(config) in kind._model_mapping:
             return kind
     return AutoModelForCausalLM
+
+
+def refuse_own_code(source: Source, config: PreTrainedConfig) -> None:
+    """Refuse a model whose own code holds another class than the one that transformers has for its
+    type and would load in its stead, without a word.
+    """
+    kind = kind_of(config)
+    with in_one_line(source, "configuration"):
+        own = (getattr(config, "auto_map", None) or {}).get(kind.__name__)
+        known = kind._model_mapping.get(type(config), None)
+        if own and known and str(own).rpartition(".")[2] != known.__name__:
+            raise InputError(f"{source.model}: {OWN_CODE}")
 
 
 def load_weights(
@@ -215,10 +228,7 @@ def _known(source: Source, error: BaseException) -> str | None:
     """Say of some errors what else is to be done."""
     text, name = message_of(error), type(error).__name__
     if "trust_remote_code" in text or "remote code" in text:
-        return (
-            f"{source.model}: comes with Python code of its own. If you trust it, use"
-            " --trust-remote-code."
-        )
+        return f"{source.model}: {OWN_CODE}"
     if "safetensors" in text and "does not appear to have" in text:
         return (
             f"{source.model}: has no safetensors weights. Pickled ones run code when loaded:"

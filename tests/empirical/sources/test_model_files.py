@@ -202,16 +202,43 @@ class OwnForCausalLM(LlamaForCausalLM):
 """
 
 
-@pytest.mark.parametrize("where", ["config.json", "tokenizer_config.json"])
-def test_code_of_a_model_s_own_is_told_with_its_option(tmp_path: Path, where: str):
+MODEL = {"AutoModelForCausalLM": "own.OwnForCausalLM"}
+CODE: dict[str, tuple[str, dict[str, Any]]] = {
+    "model": (
+        "config.json",
+        {"model_type": "tinyown", "auto_map": {"AutoConfig": "own.OwnConfig", **MODEL}},
+    ),
+    "of pictures": (
+        "config.json",
+        {
+            "model_type": "tinyown",
+            "auto_map": {"AutoConfig": "own.OwnConfig", "AutoModelForImageTextToText": "own.Own"},
+        },
+    ),
+    "in another repository": (
+        "config.json",
+        {"model_type": "tinyown", "auto_map": {"AutoConfig": "someone/base--own.OwnConfig"}},
+    ),
+    "of a known type": ("config.json", {"auto_map": MODEL}),
+    "tokenizer": (
+        "tokenizer_config.json",
+        {"auto_map": {"AutoTokenizer": [None, "own.Own"]}, "tokenizer_class": "Own"},
+    ),
+}
+
+
+@pytest.mark.parametrize("code", CODE)
+def test_code_of_a_model_s_own_is_told_with_its_option(tmp_path: Path, code: str):
     folder = save(tiny("llama"), tmp_path / ("a-folder-of-a-long-name-" * 8))
     (folder / "own.py").write_text(OWN)
-    if where == "config.json":
-        own = {"AutoConfig": "own.OwnConfig", "AutoModelForCausalLM": "own.OwnForCausalLM"}
-        edited(folder / where, model_type="tinyown", architectures=["OwnForCausalLM"], auto_map=own)
-    else:
-        edited(folder / where, auto_map={"AutoTokenizer": [None, "own.Own"]}, tokenizer_class="Own")
+    where, entries = CODE[code]
+    edited(folder / where, **entries)
     refused(folder, r"comes with Python code of its own. If you trust it, use --trust-remote-code")
+
+
+def test_own_code_that_transformers_has_too_is_not_asked_about(saved: Path):
+    edited(saved / "config.json", auto_map={"AutoModelForCausalLM": "own.LlamaForCausalLM"})
+    assert measured(saved).layers
 
 
 def adapter(folder: Path) -> Path:
