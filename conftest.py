@@ -39,11 +39,44 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """First what takes longest: a file that compiles what measures, and beside it one that compiles
-    the theory; then one that makes the finished run. Last the files that find it made.
+    the theory; then those that make the runs that several files share. Last the files that find
+    the finished run made.
     """
-    needing = {item.path for item in items if "finished" in getattr(item, "fixturenames", ())}
-    first = {"test_truth.py": 0, "test_predict.py": 1, "test_overall.py": 2}
-    items.sort(key=lambda item: first.get(item.path.name, 3 + (item.path in needing)))
+    needing = {
+        item.path
+        for item in items
+        if is_of_the_face(item) or "finished" in getattr(item, "fixturenames", ())
+    }
+    first = (
+        "test_truth.py",
+        "test_predict.py",
+        "test_overall.py",
+        "runs/ablation/test_ablation.py",
+    )
+
+    def place(item: pytest.Item) -> int:
+        path = item.path.as_posix()
+        early = [at for at, name in enumerate(first) if path.endswith(f"/{name}")]
+        return early[0] if early else len(first) + (item.path in needing)
+
+    items.sort(key=place)
+
+
+def is_of_the_face(item: pytest.Item) -> bool:
+    """Whether an item is an example of geostat's functions that reads the finished run."""
+    return isinstance(item, pytest.DoctestItem) and item.name.startswith(FACE)
+
+
+FACE = (
+    "geostat.api.",
+    "geostat.runs.answers.",
+    "geostat.runs.ablation.api.",
+    "geostat.runs.effective.api.",
+    "geostat.runs.methods.",
+    "geostat.runs.normaliser.api.",
+    "geostat.runs.plot",
+    "geostat.runs.tensors.",
+)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -179,18 +212,7 @@ def examples_of_the_face(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
     """The examples of geostat's functions run where a user would: beside two runs, a model and a
     folder of texts.
     """
-    if not isinstance(request.node, pytest.DoctestItem) or not request.node.name.startswith(
-        (
-            "geostat.api.",
-            "geostat.runs.answers.",
-            "geostat.runs.ablation.api.",
-            "geostat.runs.effective.api.",
-            "geostat.runs.methods.",
-            "geostat.runs.normaliser.api.",
-            "geostat.runs.plot",
-            "geostat.runs.tensors.",
-        )
-    ):
+    if not is_of_the_face(request.node):
         return
     tmp_path, finished = request.getfixturevalue("tmp_path"), request.getfixturevalue("finished")
     model, texts = request.getfixturevalue("model_folder"), request.getfixturevalue("text_folder")
