@@ -4,8 +4,6 @@ positions against the whole vocabulary exist. Imports torch and transformers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 import torch
@@ -14,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
 from empirical.tap.decoder import decoder_of
-from empirical.tap.interface import as_it_is
+from empirical.tap.interface import as_it_is, returning
 from empirical.tap.refusals import refuse_headless, refuse_targets
 
 LOGITS: Final = 2**24
@@ -55,25 +53,9 @@ def logits_of(model: PreTrainedModel, hidden: Tensor) -> Tensor:
     """Return the logits of hidden states, (document, position, vocabulary), as the model's own
     forward makes them, with its scaling and soft-cap.
     """
-    with as_it_is(model), _decoder_that_returns(model, hidden):
+    with as_it_is(model), returning(decoder_of(model), _Output(hidden)):
         ids = torch.zeros(hidden.shape[:2], dtype=torch.long, device=hidden.device)
         return model(input_ids=ids, use_cache=False).logits
-
-
-@contextmanager
-def _decoder_that_returns(model: PreTrainedModel, hidden: Tensor) -> Iterator[None]:
-    """Let the model's decoder return hidden states that are there already."""
-    decoder = decoder_of(model)
-    own = "forward" in vars(decoder)
-    before = decoder.forward
-    decoder.forward = lambda *args, **keywords: _Output(hidden)
-    try:
-        yield
-    finally:
-        if own:  # as where layers are spread over devices
-            decoder.forward = before
-        else:
-            del decoder.forward
 
 
 class _Output:

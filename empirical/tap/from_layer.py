@@ -4,8 +4,7 @@ that many interventions on upper layers read the lower ones once. Imports torch 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ from transformers import PreTrainedModel
 
 from empirical.errors import InputError
 from empirical.tap.decoder import layers_of
-from empirical.tap.interface import Attend, Attention, run_decoder
+from empirical.tap.interface import Attend, Attention, returning, run_decoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ def run_from(
             return run_decoder(decoder, input_ids, mask, attend, position=position)
         output = _later(start.output, position)
         for module in layers_of(decoder)[: start.layer]:
-            stack.enter_context(_returning(module, output))
+            stack.enter_context(returning(module, output))
         return run_decoder(decoder, input_ids, mask, attend, start.layer, position)
 
 
@@ -82,20 +81,6 @@ def _later(output: Any, position: int) -> Any:
     if isinstance(output, Tensor):
         return output[:, position:]
     return output[0][:, position:], *output[1:]
-
-
-@contextmanager
-def _returning(module: torch.nn.Module, output: Any) -> Iterator[None]:
-    """Let a module return what is there already, and put its forward back."""
-    own, before = "forward" in vars(module), module.forward
-    module.forward = lambda *args, **keywords: output
-    try:
-        yield
-    finally:
-        if own:  # as where layers are spread over devices
-            module.forward = before
-        else:
-            del module.forward
 
 
 def resumes(decoder: PreTrainedModel, input_ids: Tensor, mask: Tensor | None) -> bool:

@@ -205,6 +205,22 @@ def _uncompiled() -> Iterator[None]:
 
 
 @contextmanager
+def returning(module: torch.nn.Module, output: Any) -> Iterator[None]:
+    """Let a module return what it returned before, without its hooks, which have done their part
+    of that; and put it back.
+    """
+    held = vars(module)
+    before = {name: held.get(name) for name in ("_forward_hooks", "_forward_pre_hooks", "forward")}
+    held.update(_forward_hooks={}, _forward_pre_hooks={}, forward=lambda *given, **more: output)
+    try:
+        yield
+    finally:
+        held.update(before)
+        if before["forward"] is None:  # else as where layers are spread over devices
+            del held["forward"]
+
+
+@contextmanager
 def implementation(decoder: PreTrainedModel, name: str) -> Iterator[None]:
     """Run the decoder's attention under `name`, and put back what stood there. Another thread with
     the same decoder waits until then.

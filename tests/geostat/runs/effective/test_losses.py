@@ -15,7 +15,7 @@ from support.families import tiny, tokens
 from empirical.intervention.cut import Cut, intervened
 from empirical.intervention.loss import next_token_losses
 from empirical.intervention.rules import recent
-from geostat.experiments.effective_size import Cell
+from geostat.experiments.effective_size import PLAIN, Cell
 from geostat.runs.console import QUIET
 from geostat.runs.effective.asked import Scope
 from geostat.runs.effective.evaluations import Evaluations
@@ -35,6 +35,67 @@ def measured(
         hidden = intervened(model, row[None], lambda layer: cut if only in (None, layer) else None)
         out.append(float(next_token_losses(model, hidden, row[None], targets).double().mean()))
     return np.array(out)
+
+
+PUSH = torch.linspace(-2, 2, 64)
+
+
+def layer_hook(model: transformers.PreTrainedModel) -> None:
+    model.model.layers[0].register_forward_hook(lambda module, given, output: output + PUSH)
+
+
+def layer_hook_of_keywords(model: transformers.PreTrainedModel) -> None:
+    model.model.layers[1].register_forward_hook(
+        lambda module, given, more, output: output * 1.5, with_kwargs=True
+    )
+
+
+def hook_before_a_layer(model: transformers.PreTrainedModel) -> None:
+    model.model.layers[1].register_forward_pre_hook(
+        lambda module, given: (given[0] + PUSH, *given[1:])
+    )
+
+
+def decoder_hook(model: transformers.PreTrainedModel) -> None:
+    def push(module: torch.nn.Module, given: Any, output: Any) -> Any:
+        output.last_hidden_state = output.last_hidden_state * 1.5
+        return output
+
+    model.model.register_forward_hook(push)
+
+
+def decoder_hook_by_name(model: transformers.PreTrainedModel) -> None:
+    def push(module: torch.nn.Module, given: Any, output: Any) -> Any:
+        output["last_hidden_state"] = output["last_hidden_state"] + PUSH
+        return output
+
+    model.model.register_forward_hook(push)
+
+
+@pytest.mark.parametrize(
+    "hooked",
+    [layer_hook, layer_hook_of_keywords, hook_before_a_layer, decoder_hook, decoder_hook_by_name],
+)
+def test_a_hook_acts_once(hooked: Any, tmp_path: Path) -> None:
+    model, ids = tiny("llama"), tokens(2, 40)
+    plain = model(input_ids=ids).logits
+    hooked(model)
+    with torch.no_grad():
+        own = model(input_ids=ids).logits
+    assert not torch.allclose(own, plain, atol=0.01)
+    expected = torch.nn.functional.cross_entropy(
+        own[:, :-1].double().transpose(1, 2), ids[:, 1:], reduction="none"
+    )
+    losses = Losses(model, ids.numpy(), None, Evaluations(tmp_path / "losses", {}), QUIET)
+    losses.at(PLAIN, None)
+    np.testing.assert_allclose(losses.known.losses[PLAIN], expected.mean(dim=1), rtol=1e-5)
+    for layer in (1, 2, 3):
+        for n in (2, 30):
+            cell, scope = Cell(f"L{layer}", "recent", "deletion", n), Scope("", {layer: None})
+            losses.at(cell, scope, [lambda at: recent])
+            cut = Cut(rule=recent, mode="deletion", n=n)
+            wanted = measured(model, ids.numpy(), cut, None, layer)
+            np.testing.assert_allclose(losses.known.losses[cell], wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("kept", "runs"), [(64, 2), (1, 1 + 6)])
