@@ -11,8 +11,11 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
+from empirical.errors import InputError
 from empirical.tap.decoder import decoder_of
-from empirical.tap.interface import as_it_is, returning
+from empirical.tap.interface import as_it_is, forward, returning
+from empirical.tap.parity import PROBE_FAULT, PROBED, alike
+from empirical.tap.placed import device_of
 from empirical.tap.refusals import refuse_headless, refuse_targets
 
 LOGITS: Final = 2**24
@@ -38,7 +41,7 @@ def next_token_losses(
     count = positions - 1 if targets is None else targets
     refuse_targets(count, positions)
     first = positions - 1 - count
-    rows = max(1, LOGITS // (documents * model.get_output_embeddings().weight.shape[0]))
+    rows = max(1, LOGITS // (documents * _vocabulary(model, hidden)))
     found = []
     for start in range(first, positions - 1, rows):
         stop = min(start + rows, positions - 1)
@@ -54,8 +57,36 @@ def logits_of(model: PreTrainedModel, hidden: Tensor) -> Tensor:
     forward makes them, with its scaling and soft-cap.
     """
     with as_it_is(model), returning(decoder_of(model), _Output(hidden)):
-        ids = torch.zeros(hidden.shape[:2], dtype=torch.long, device=hidden.device)
-        return model(input_ids=ids, use_cache=False).logits
+        return _logits(model, torch.zeros(hidden.shape[:2], dtype=torch.long, device=hidden.device))
+
+
+def _logits(model: PreTrainedModel, ids: Tensor) -> Tensor:
+    return model(input_ids=ids, use_cache=False).logits
+
+
+def refuse_other_logits(model: PreTrainedModel, input_ids: Tensor) -> None:
+    """Refuse by an InputError a model whose own forward does more to its decoder's last hidden
+    states, on the first tokens of these, than `logits_of` sees.
+    """
+    decoder = decoder_of(model)
+    ids = input_ids[:, :PROBED].to(device_of(decoder))
+    found = logits_of(model, forward(decoder, ids, None))
+    with as_it_is(model):
+        own = _logits(model, ids)
+    if not alike(found, own, PROBE_FAULT):
+        raise InputError(
+            f"model={type(model).__name__}: its own forward gives other logits than its head gives"
+            " of its decoder's last hidden states, expected the same. Give a model whose losses are"
+            " those of its head."
+        )
+
+
+def _vocabulary(model: PreTrainedModel, hidden: Tensor) -> int:
+    """Return how many tokens have a logit."""
+    weight = getattr(model.get_output_embeddings(), "weight", None)
+    if isinstance(weight, Tensor):
+        return weight.shape[0]
+    return logits_of(model, hidden[:, :1]).shape[-1]  # of heads that are packed, or lie deeper
 
 
 class _Output:

@@ -86,7 +86,9 @@ def _fixed_tokens(model: PreTrainedModel) -> Tensor:
     longest = longest_input(decoder.config) or TOKENS
     held = known_tokens(decoder) or 2
     known = min(held, entry(decoder.config, "vocab_size") or held)
-    return (torch.arange(min(TOKENS, longest)) * max(known // TOKENS, 1) % known)[None]
+    return (torch.arange(min(TOKENS, longest), device="cpu") * max(known // TOKENS, 1) % known)[
+        None
+    ]
 
 
 def _of_activations(tensor: Tensor) -> float | None:
@@ -113,7 +115,7 @@ def _of_buffer(buffer: Tensor) -> float | None:
 
 
 def _weights(flat: Tensor) -> Tensor:
-    return torch.arange(1, len(flat) + 1, dtype=torch.float64) * GOLDEN % 1 - 0.5
+    return torch.arange(1, len(flat) + 1, dtype=torch.float64, device="cpu") * GOLDEN % 1 - 0.5
 
 
 def _known(number: float) -> float | None:

@@ -78,9 +78,11 @@ class HeldModel:
                 they cannot be hashed.
         """
         name = str(getattr(self.decoder.config, "_name_or_path", "") or "")
-        trained = [module for module in self.decoder.modules() if module.training]
+        modules = {**dict.fromkeys(self.whole.modules()), **dict.fromkeys(self.decoder.modules())}
+        trained = [module for module in modules if module.training]
         try:
-            self.decoder.eval()
+            for module in (self.whole, self.decoder):
+                module.eval()
             refuse_other_forward(self.whole, self.decoder)
             yield loaded(
                 self.decoder,

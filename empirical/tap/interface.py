@@ -234,7 +234,7 @@ def implementation(decoder: PreTrainedModel, name: str) -> Iterator[None]:
         for module in decoder.modules()
         if isinstance(getattr(module, "config", None), PreTrainedConfig)
     ]
-    with _one_at_a_time(decoder):
+    with alone(decoder):
         before = [(config, config._attn_implementation) for config in configs]
         try:
             for config in configs:
@@ -245,8 +245,8 @@ def implementation(decoder: PreTrainedModel, name: str) -> Iterator[None]:
                 config._attn_implementation = previous
 
 
-def _one_at_a_time(decoder: PreTrainedModel) -> AbstractContextManager[Any]:
-    """Return the decoder's lock."""
+def alone(decoder: PreTrainedModel) -> AbstractContextManager[Any]:
+    """Return the decoder's lock: what another thread does with it waits."""
     with _LOCKS_ALONE:
         return _LOCKS.setdefault(decoder, RLock())
 

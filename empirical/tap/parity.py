@@ -11,15 +11,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from empirical.errors import InputError
-from empirical.tap.decoder import decoder_of, known_tokens
-from empirical.tap.interface import as_it_is, forward, implementation
+from empirical.tap.decoder import decoder_of, known_tokens, longest_input
+from empirical.tap.interface import (
+    Attention,
+    alone,
+    as_it_is,
+    forward,
+    implementation,
+    run_decoder,
+)
 from empirical.tap.placed import device_of
 from empirical.tap.refusals import checked_mask
 from empirical.tap.tap import TappedLayer, analysed_positions, tap
@@ -30,10 +38,13 @@ LOG_FLOOR = 1e-12
 SHARE = 1e-4
 """What a learned sink takes of a row at least, beyond rounding, to be told from none."""
 
-PROBED: Final = 16
+PROBED: Final = 64
 """Tokens by which a whole model's forward is compared with its decoder's."""
 PROBE_FAULT: Final = 0.01
-"""‖Δh‖/‖h‖ beyond what another order of sums explains, also in bfloat16."""
+"""‖Δh‖/‖h‖ beyond what another order of sums explains; in bfloat16, of the same kernels."""
+KERNEL_FAULT: Final = 0.5
+"""The same of other kernels in types of 16 bits: from transformers' eager attention to PyTorch's,
+the last hidden states of the built-in model move by 0.2."""
 
 FAULT = {"float32": 1e-3}
 FAULT_OTHERWISE = 0.2
@@ -129,46 +140,84 @@ def parity(
 
 
 def refuse_other_forward(model: torch.nn.Module, decoder: PreTrainedModel) -> None:
-    """Refuse by an InputError a model whose own forward gives its decoder more than the tokens, so
-    that the decoder by itself is another model: seen by the hidden states of a few tokens.
+    """Refuse by an InputError a model whose decoder, by itself and through the tap, is another one:
+    its own forward gives the decoder more than the tokens, or the attention or the masks of the
+    decoder are none of transformers'. Seen by the hidden states of a few tokens.
 
-    A model whose forward takes something else than tokens, or does not call its decoder, is passed
-    over.
+    A model of transformers whose forward takes something else than tokens, or does not call its
+    decoder, is passed over, and so is a module without a forward; another module is refused.
     """
-    if model is decoder:
-        return
-    ids = torch.arange(3, 3 + PROBED)[None] % (known_tokens(decoder) or PROBED)
-    found: list[Tensor] = []
-
-    def keep(module: torch.nn.Module, given: object, output: Any) -> None:
-        found.append(output[0])
-
-    with implementation(decoder, "eager"):  # no other thread runs it
-        expected = forward(decoder, ids, None).float()
-        hook = decoder.register_forward_hook(keep)
+    name = f"model={type(model).__name__}"
+    count = min(PROBED, longest_input(decoder.config) or PROBED)
+    ids = torch.arange(3, 3 + count, device="cpu")[None] % (known_tokens(decoder) or PROBED)
+    with alone(decoder):
         try:
-            with as_it_is(model):
-                model(input_ids=ids.to(device_of(decoder)), use_cache=False)
-        except InputError:
+            own = forward(decoder, ids, None)
+        except InputError:  # as of a kernel that this machine lacks
+            own = None
+        limit = PROBE_FAULT if decoder.dtype == torch.float32 else KERNEL_FAULT
+        tapped = run_decoder(decoder, ids, None, Attention.output)
+        if own is not None and not alike(own, tapped, limit):
+            raise InputError(
+                f"{name}: its own attention ({decoder.config._attn_implementation}) gives other"
+                " hidden states than that of transformers, expected the same. Take out what was"
+                " put in the place of its attention or its masks."
+            )
+        if model is decoder:
             return
-        finally:
-            hook.remove()
-    if found and (
-        found[-1].shape != expected.shape
-        or not torch.equal(found[-1].isfinite(), expected.isfinite())
-        or not _alike(found[-1].float(), expected)
-    ):
+        with implementation(decoder, "eager"):
+            expected = forward(decoder, ids, None)
+            found, why = _handed(model, decoder, ids.to(device_of(decoder)))
+    if found is not None and not alike(found, expected, PROBE_FAULT):
         raise InputError(
-            f"model={type(model).__name__}: its own forward gives other hidden states than its"
-            " decoder does by itself, expected a model that hands the tokens on as they are. Give"
-            " the model inside it to measure that one."
+            f"{name}: its own forward gives other hidden states than its decoder does by itself,"
+            " expected a model that hands the tokens on as they are. Give the model inside it to"
+            " measure that one."
+        )
+    foreign = (
+        not isinstance(model, PreTrainedModel)
+        and type(model).forward is not torch.nn.Module.forward
+    )
+    if found is None and foreign:
+        raise InputError(
+            f"{name}: what its own forward gives its decoder is unknown ({why}), expected a model"
+            " that takes input_ids. Give the model inside it to measure that one."
         )
 
 
-def _alike(one: Tensor, other: Tensor) -> bool:
+def _handed(
+    model: torch.nn.Module, decoder: PreTrainedModel, ids: Tensor
+) -> tuple[Tensor | None, str]:
+    """Return the last hidden states of the decoder in the model's own forward of tokens, None where
+    it ends in an error or does not call it; and why.
+    """
+    found: list[Tensor] = []
+    why = "it does not call it"
+    hook = decoder.register_forward_hook(lambda module, given, output: found.append(output[0]))
+    try:
+        for call in (
+            partial(model, input_ids=ids, use_cache=False),
+            partial(model, input_ids=ids),
+            partial(model, ids),
+        ):
+            try:
+                with as_it_is(model):
+                    call()
+                break
+            except InputError as error:
+                found.clear()
+                why = str(error.__cause__)
+    finally:
+        hook.remove()
+    return (found[-1] if found else None), why
+
+
+def alike(one: Tensor, other: Tensor, limit: float) -> bool:
     """Whether hidden states differ by rounding alone, where they are numbers."""
-    one, other = (torch.where(other.isfinite(), each, 0.0) for each in (one, other))
-    return bool((one - other).norm() <= PROBE_FAULT * other.norm())
+    if one.shape != other.shape or not torch.equal(one.isfinite(), other.isfinite()):
+        return False
+    one, other = (torch.where(each.isfinite(), each, 0.0).float() for each in (one, other))
+    return bool((one - other).norm() <= limit * other.norm())
 
 
 def _largest(

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from empirical.intervention.cut import Cut, intervened, intervened_after
-from empirical.intervention.loss import next_token_losses
+from empirical.intervention.loss import next_token_losses, refuse_other_logits
 from empirical.intervention.rules import Rule
 from empirical.tap.decoder import decoder_of, layers_of
 from empirical.tap.from_layer import Below, below, resumes
@@ -62,29 +62,43 @@ class Losses:
     _starts: dict[int, Below] = field(default_factory=dict)
     _reads_on: bool | None = None
     _plain: dict[int, Plain] = field(default_factory=dict)
+    _confirmed: set[int] = field(default_factory=set)
+    """Documents whose plain loss is that of this model."""
+    _same_within: float = SAME_OTHERWISE
 
     def plain(self, dtype: str) -> None:
-        """Measure the losses of the model as it is, unless they are known; then refuse by an
-        InputError a model, of this type, that has another one on the first document.
+        """Measure the losses of the model as it is, unless they are known: then every document of
+        which another loss is asked for is looked at again, and the first in any case.
+
+        Raises:
+            InputError: a model of this type has another loss than stands there, or its own forward
+                gives other logits than its head.
         """
-        before = self.known.losses.get(PLAIN)
+        self._same_within = SAME.get(dtype, SAME_OTHERWISE)
+        refuse_other_logits(self.model, torch.as_tensor(self.token_ids[:1], dtype=torch.long))
+        if PLAIN not in self.known.losses:
+            self._confirmed.update(range(len(self.token_ids)))
         self.at(PLAIN, None)
-        if before is None:
-            before = self.known.losses[PLAIN]
-        elif not math.isclose(
-            own := self._loss(0, lambda layer: None, 0),
-            before[0],
-            rel_tol=SAME.get(dtype, SAME_OTHERWISE),
-        ):
-            raise InputError(
-                f"model: its next-token loss of the first document is {own:.6g}, but losses that"
-                f" stand there are of one with {before[0]:.6g}, as of another head. Use --fresh to"
-                " measure again, or another --out."
-            )
+        before = self.known.losses[PLAIN]
+        self._confirm(0)
         if not before.all():
             raise InputError(
                 f"document {int(before.argmin())}: the model's next-token loss is 0, expected one"
                 " of which shares can be taken. Leave the document out."
+            )
+
+    def _confirm(self, place: int) -> None:
+        """Refuse a model that has another loss of a document than stands there."""
+        before = self.known.losses.get(PLAIN)
+        if before is None or place in self._confirmed:
+            return
+        self._confirmed.add(place)
+        own = self._loss(place, lambda layer: None, 0)
+        if not math.isclose(own, before[place], rel_tol=self._same_within):
+            raise InputError(
+                f"model: its next-token loss of document {place} is {own:.6g}, but losses that"
+                f" stand there are of one with {before[place]:.6g}, as of another head. Use --fresh"
+                " to measure again, or another --out."
             )
 
     def at(self, cell: Cell, scope: Scope | None, orders: Sequence[Order] | None = None) -> None:
@@ -122,6 +136,7 @@ class Losses:
         """Return the mean loss of one document, in nats; its first `same` queries are the model's
         own.
         """
+        self._confirm(place)
         ids = torch.as_tensor(self.token_ids[place][None], dtype=torch.long)
         plain = self._passed(place, ids) if same else None
         start = self._start(place, ids, first)

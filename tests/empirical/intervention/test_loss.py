@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 import torch
+import transformers
 from support.families import FAMILIES, OTHERS, tiny, tokens
 from torch.nn.functional import cross_entropy
 
 from empirical.errors import InputError
 from empirical.intervention import loss as loss_module
-from empirical.intervention.loss import logits_of, next_token_losses
+from empirical.intervention.loss import logits_of, next_token_losses, refuse_other_logits
 from empirical.tap.interface import forward
 
 
@@ -65,3 +67,39 @@ def test_what_has_no_loss_is_refused() -> None:
             next_token_losses(model, hidden, ids, targets)
     with pytest.raises(InputError, match="has no head that predicts tokens"):
         next_token_losses(model.model, hidden, ids)
+
+
+def packed(model: transformers.PreTrainedModel) -> transformers.PreTrainedModel:
+    return torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear})
+
+
+def deeper(model: transformers.PreTrainedModel) -> transformers.PreTrainedModel:
+    model.lm_head = torch.nn.Sequential(torch.nn.Dropout(0.5), model.lm_head)
+    return model.eval()
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch's own: its dynamic quantisation is deprecated
+@pytest.mark.parametrize("change", [packed, deeper])
+def test_heads_and_outputs_of_other_kinds_give_their_own_losses(change: Any) -> None:
+    model, ids = change(tiny("llama")), tokens(1, 30)
+    own = model(input_ids=ids, use_cache=False).logits
+    hidden = forward(model.get_decoder(), ids, None)
+    expected = cross_entropy(own[:, :-1].transpose(1, 2), ids[:, 1:], reduction="none")
+    torch.testing.assert_close(next_token_losses(model, hidden, ids), expected)
+
+
+class Twice(transformers.LlamaForCausalLM):
+    """A model whose forward adds to its logits what its decoder saw before it."""
+
+    def forward(self, input_ids: torch.Tensor, **more: Any) -> Any:
+        output = super().forward(input_ids, **more)
+        output.logits = output.logits + 0.1 * torch.nn.functional.one_hot(input_ids, 97)
+        return output
+
+
+def test_a_forward_that_does_more_than_its_head_is_refused() -> None:
+    model, ids = tiny("llama"), tokens(1, 30)
+    refuse_other_logits(model, ids)
+    model.__class__ = Twice
+    with pytest.raises(InputError, match="model=Twice: its own forward gives other logits than"):
+        refuse_other_logits(model, ids)

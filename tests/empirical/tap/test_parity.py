@@ -8,6 +8,11 @@ import pytest
 import torch
 from support.every_decoder import tiny_of
 from support.families import tiny, tokens
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.models.llama import modeling_llama
+from transformers.models.llama.modeling_llama import eager_attention_forward
 
 import empirical.tap.tap as tap_module
 from empirical.errors import InputError
@@ -85,8 +90,134 @@ def test_a_model_that_gives_its_decoder_more_than_tokens_is_refused(change: str)
     assert not any(module._forward_hooks for module in model.modules())
 
 
-@pytest.mark.parametrize("change", ["", "refuses"])
-def test_a_model_that_hands_tokens_on_or_cannot_be_asked_is_not_refused(change: str) -> None:
-    model = Around(change)
+def test_a_model_that_hands_tokens_on_is_not_refused() -> None:
+    model = Around("")
     refuse_other_forward(model, model.get_decoder())
     refuse_other_forward(model.get_decoder(), model.get_decoder())
+
+
+class Steering(Around):
+    """One that acts late in a text."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def forward(self, input_ids: torch.Tensor, **keywords: Any) -> Any:
+        embedded = self.inside.get_input_embeddings()(input_ids).clone()
+        embedded[:, 20:] += 0.1
+        return self.inside(inputs_embeds=embedded, **keywords)
+
+
+class TokensAlone(Steering):
+    """One that does not know of caches."""
+
+    def forward(self, input_ids: torch.Tensor) -> Any:  # type: ignore[override]
+        return super().forward(input_ids)
+
+
+class OtherName(Steering):
+    """One whose argument has another name."""
+
+    def forward(self, ids: torch.Tensor) -> Any:  # type: ignore[override]
+        return super().forward(ids)
+
+
+class Labels(Steering):
+    """One that asks for more than tokens."""
+
+    def forward(self, input_ids: torch.Tensor, labels: torch.Tensor) -> Any:  # type: ignore[override]
+        return super().forward(input_ids)
+
+
+class Past(Steering):
+    """One that calls the decoder's forward, and not the decoder."""
+
+    def forward(self, input_ids: torch.Tensor, **keywords: Any) -> Any:
+        return self.get_decoder().forward(input_ids=input_ids)
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        (Steering, "its own forward gives other hidden states"),
+        (TokensAlone, "its own forward gives other hidden states"),
+        (OtherName, "its own forward gives other hidden states"),
+        (Labels, "what its own forward gives its decoder is unknown .*labels"),
+        (Past, "what its own forward gives its decoder is unknown .it does not call it"),
+    ],
+)
+def test_a_module_that_hides_what_it_gives_its_decoder_is_refused(
+    kind: type[Around], why: str
+) -> None:
+    model = kind()
+    with pytest.raises(InputError, match=f"model={kind.__name__}: {why}"):
+        refuse_other_forward(model, model.get_decoder())
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+class WithoutForward(Around):
+    forward = torch.nn.Module.forward
+
+
+def test_a_module_that_only_holds_a_model_is_not_refused() -> None:
+    model = WithoutForward("")
+    refuse_other_forward(model, model.get_decoder())
+
+
+def shifted(module: Any, query: Any, key: Any, value: Any, mask: Any, **more: Any) -> Any:
+    """Attention with a bias by distance."""
+    output, weights = eager_attention_forward(
+        module,
+        query,
+        key,
+        value,
+        (0.0 if mask is None else mask) + DISTANCE[: query.shape[2]],
+        **more,
+    )
+    return output, weights
+
+
+DISTANCE = -0.5 * torch.arange(64.0) * torch.ones(64, 1)
+
+
+def of_its_own(model: Any, patch: pytest.MonkeyPatch) -> None:
+    AttentionInterface.register("shifted", shifted)
+    AttentionMaskInterface.register("shifted", ALL_MASK_ATTENTION_FUNCTIONS["eager"])
+    model.set_attn_implementation("shifted")
+
+
+def in_the_place_of_another(model: Any, patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, "sdpa", shifted)
+    patch.setitem(
+        ALL_MASK_ATTENTION_FUNCTIONS._global_mapping, "sdpa", ALL_MASK_ATTENTION_FUNCTIONS["eager"]
+    )
+
+
+def masks_of_its_own(model: Any, patch: pytest.MonkeyPatch) -> None:
+    own = ALL_MASK_ATTENTION_FUNCTIONS["sdpa"]
+
+    def local(*given: Any, **more: Any) -> Any:
+        mask = own(*given, **{**more, "allow_is_causal_skip": False})
+        return mask & ~torch.ones_like(mask).tril(-3)
+
+    patch.setitem(ALL_MASK_ATTENTION_FUNCTIONS._global_mapping, "sdpa", local)
+
+
+def eager_of_its_own(model: Any, patch: pytest.MonkeyPatch) -> None:
+    model.set_attn_implementation("eager")
+    patch.setattr(modeling_llama, "eager_attention_forward", shifted)
+
+
+@pytest.mark.parametrize(
+    "change", [of_its_own, in_the_place_of_another, masks_of_its_own, eager_of_its_own]
+)
+@pytest.mark.parametrize("whole", [True, False])
+def test_attention_of_a_model_s_own_is_refused(
+    change: Any, whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny("llama")
+    change(model, monkeypatch)
+    with pytest.raises(
+        InputError, match=r"its own attention .* gives other hidden states than that"
+    ):
+        refuse_other_forward(model if whole else model.get_decoder(), model.get_decoder())

@@ -454,6 +454,20 @@ def test_a_model_in_memory_and_one_inside_a_module(tmp_path: Path) -> None:
         gs.effective(model.eval().model, **asked, out=tmp_path / "decoder")
 
 
+def test_modules_around_the_decoder_are_evaluated_too(tmp_path: Path) -> None:
+    model, ids = tiny("llama"), tokens(2, 40)
+    model.lm_head = torch.nn.Sequential(torch.nn.Dropout(0.5), model.lm_head)
+    asked: dict[str, Any] = {"documents": ids, "length": 40, "n": "1,2", "null": False, "tau": 0.5}
+    asked |= {"mode": "deletion", "rules": ["attention"]}
+    losses = []
+    for train in (True, False):
+        model.train(train)
+        found = gs.effective(model, out=tmp_path / str(train), **asked)["effective"]
+        assert model.training == model.lm_head[0].training == train
+        losses.append(found["plain_loss"].values.tolist())
+    assert losses[0] == losses[1]
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

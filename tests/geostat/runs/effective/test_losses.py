@@ -15,6 +15,7 @@ from support.families import tiny, tokens
 from empirical.intervention.cut import Cut, intervened
 from empirical.intervention.loss import next_token_losses
 from empirical.intervention.rules import recent
+from geostat.errors import InputError
 from geostat.experiments.effective_size import PLAIN, Cell
 from geostat.runs.console import QUIET
 from geostat.runs.effective.asked import Scope
@@ -96,6 +97,22 @@ def test_a_hook_acts_once(hooked: Any, tmp_path: Path) -> None:
             cut = Cut(rule=recent, mode="deletion", n=n)
             wanted = measured(model, ids.numpy(), cut, None, layer)
             np.testing.assert_allclose(losses.known.losses[cell], wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("reads_on", [None, False])
+def test_a_loss_of_a_later_document_that_is_another_model_s_is_seen_before_others_stand_beside_it(
+    reads_on: bool | None, tmp_path: Path
+) -> None:
+    model, ids, known = tiny("llama"), tokens(3, 40).numpy(), Evaluations(tmp_path / "losses", {})
+    Losses(model, ids, None, known, QUIET).plain("float32")
+    scope, asked = Scope("all", {layer: None for layer in range(4)}), [lambda at: recent]
+    known.losses[PLAIN][2] *= 1.01
+    losses = Losses(model, ids, None, known, QUIET)
+    losses._reads_on = reads_on
+    losses.plain("float32")
+    with pytest.raises(InputError, match=r"loss of document 2 is .* as of another head"):
+        losses.at(Cell("all", "recent", "deletion", 1), scope, asked)
+    assert [*known.losses] == [PLAIN]
 
 
 @pytest.mark.parametrize(("kept", "runs"), [(64, 2), (1, 1 + 6)])
