@@ -81,6 +81,50 @@ def test_what_moves_a_models_numbers_makes_it_another(change: str) -> None:
     assert [name for name, _, _ in differing(before, recorded(model))] == [FINGERPRINT]
 
 
+def undone(model: PreTrainedModel) -> None:
+    """Other values that the output does not show."""
+    attention(model).v_proj.register_forward_hook(lambda m, i, o: o * 2)
+    attention(model).o_proj.register_forward_pre_hook(lambda m, given: (given[0] / 2,))
+
+
+def one_head_out(model: PreTrainedModel) -> None:
+    def without(module: torch.nn.Module, given: Any) -> tuple[torch.Tensor]:
+        left = given[0].clone()
+        left[..., :16] = 0
+        return (left,)
+
+    attention(model, 0).o_proj.register_forward_pre_hook(without)
+
+
+def late(model: PreTrainedModel) -> None:
+    def steered(module: torch.nn.Module, given: Any, output: torch.Tensor) -> torch.Tensor:
+        return torch.cat([output[:, :20], output[:, 20:] + 0.3 * output.std()], dim=1)
+
+    model.model.layers[0].register_forward_hook(steered)
+
+
+QUIET_CHANGES: dict[str, Change] = {
+    "values that are undone": undone,
+    "one head": one_head_out,
+    "late in a text": late,
+    "queries": lambda model: attention(model, 0).q_proj.weight.mul_(1.5),
+    "values": lambda model: attention(model, 3).v_proj.register_forward_hook(
+        lambda m, i, o: o * 1.3
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("change", QUIET_CHANGES)
+def test_what_a_type_of_16_bits_rounds_to_little_is_another_model(
+    change: str, dtype: torch.dtype
+) -> None:
+    model = tiny("llama", scale=4.0).to(dtype)
+    before = recorded(model)
+    QUIET_CHANGES[change](model)
+    assert [name for name, _, _ in differing(before, recorded(model))] == [FINGERPRINT]
+
+
 @pytest.mark.parametrize("family", ["gpt2", "gemma3", "gpt_oss"])
 def test_every_family_has_its_numbers(family: str) -> None:
     told = fingerprint(model := tiny(family))
@@ -124,6 +168,9 @@ def test_runs_that_tell_no_fingerprint_are_resumed() -> None:
     told = recorded(tiny("llama"))
     old = {name: value for name, value in told["model"].items() if name != "fingerprint"}
     assert differing({"model": old}, told) == []
+    rest = {**told["model"]["fingerprint"]}
+    del rest["values"]
+    assert differing({"model": {**old, "fingerprint": rest}}, told) == []
 
 
 def test_a_model_whose_numbers_are_none_has_a_fingerprint() -> None:
