@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import stat
@@ -107,7 +108,7 @@ def parsed(text: str | bytes) -> Any:
         ValueError: if it is none, nested beyond any reason, or holds NaN or infinity.
     """
     try:
-        return json.loads(text, parse_constant=_no_number)
+        return json.loads(text, parse_constant=_no_number, parse_float=_finite)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
 
@@ -171,6 +172,11 @@ def _open(place: Path, how: int, above: int) -> int:
 def _refuse(place: Path, mode: int) -> NoReturn:
     kind = _KINDS.get(stat.S_IFMT(mode), "no folder")
     raise StoreError(f"{place}: is {kind}, expected what geostat wrote there. {REMEDY}")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _no_number(text)
 
 
 def _no_number(text: str) -> NoReturn:

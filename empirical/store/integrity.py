@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,11 +30,10 @@ from empirical.store.rows import FILE as ROWS
 from empirical.store.rows import FILE_BEFORE as ROWS_BEFORE
 from empirical.store.rows import read_rows
 from empirical.store.shards import (
-    chunks_in,
-    ends_in_checksum,
     lengths,
     shard_key,
     shards_of,
+    sums_in,
     within,
 )
 
@@ -183,10 +183,10 @@ def _unsound(
         with reading(path / key):
             if len(lengths(path, key)) > len(totals) and not more:
                 return [*totals], CHANGED
-            chunks = chunks_in(path, key, len(totals))
-            for (document, total), chunk in zip(totals.items(), chunks, strict=True):
-                take_in(total, name, chunk)
-                if not ends_in_checksum(chunk):
+            sums = sums_in(path, key, len(totals))
+            for (document, total), (found, sound) in zip(totals.items(), sums, strict=True):
+                take_in(total, name, found)
+                if not sound:
                     unsound.append(document)
     except StoreError:
         return [*totals], CHANGED
@@ -207,7 +207,7 @@ def strangers(
     group: Path, known: Set[str], remedy: str, *, apart: Collection[Path] = ()
 ) -> Iterator[Damage]:
     """Yield the files of a group that nobody wrote there: they would be read as if they were
-    measured.
+    measured. Hidden files, such as systems leave, are not read and may stand there.
     """
     try:
         with reading(group):
@@ -218,7 +218,10 @@ def strangers(
         yield Damage(file=group, why=MISSING, remedy=remedy)
         return
     for file in files:
-        if file.as_posix() not in known and file.parent not in apart:
+        known_there = file.as_posix() in known or file.parent in apart
+        if not known_there and not (
+            file.name.startswith(".") and stat.S_ISREG(file.lstat().st_mode)
+        ):
             yield Damage(file=file, why=STRANGE, remedy="Remove it.")
 
 

@@ -16,6 +16,7 @@ import io
 import json
 import os
 import re
+import stat
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
@@ -27,7 +28,7 @@ from typing import Any, BinaryIO, Final
 from empirical.errors import InputError, StoreError
 from empirical.store import bundle
 from empirical.store.disk import DRAFT, flush_folder, reading, replace
-from empirical.store.manifest_shape import shaped_row
+from empirical.store.manifest_shape import DOCUMENTS, shaped_row
 from empirical.store.rows import link
 
 FOLDER: Final = "capture/document/journal"
@@ -59,15 +60,14 @@ def document_digest(chunks: Iterable[tuple[str, bytes]]) -> str:
     """
     total = hashlib.sha256()
     for name, digest in chunks:
-        total.update(name.encode())
-        total.update(digest)
+        take_in(total, name, digest)
     return total.hexdigest()
 
 
-def take_in(total: Any, name: str, chunk: bytes) -> None:
-    """Take a chunk into the digest of a document."""
+def take_in(total: Any, name: str, digest: bytes) -> None:
+    """Take the digest of a chunk into that of a document."""
     total.update(name.encode())
-    total.update(chunk_digest(chunk))
+    total.update(digest)
 
 
 def chunk_digest(chunk: bytes) -> bytes:
@@ -148,11 +148,16 @@ def _listed(folder: Path) -> tuple[dict[int, str], list[str]]:
         names = sorted(os.listdir(place))
     for name in names:
         match = NAME.fullmatch(name)
-        if match and int(match[1]) not in found:
+        if match and int(match[1]) < DOCUMENTS and int(match[1]) not in found:
             found[int(match[1])] = name
-        elif not name.endswith(DRAFT):
+        elif not name.endswith(DRAFT) and not _left_by_a_system(place / name):
             others.append(name)
     return found, others
+
+
+def _left_by_a_system(file: Path) -> bool:
+    """Whether a file is hidden, such as systems leave in a folder; nothing reads it."""
+    return file.name.startswith(".") and stat.S_ISREG(file.lstat().st_mode)
 
 
 def file_of(folder: Path, index: int) -> Path:
@@ -251,7 +256,8 @@ def journal_rows(folder: Path, head: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     there, others = _listed(folder)
     if others:
-        raise damaged(folder / FOLDER / others[0], "it does not belong to the run")
+        stranger = folder / FOLDER / others[0]
+        raise StoreError(f"{stranger}: does not belong to the run. Remove it.")
     first, chain = head["count"], head["chain"]
     rows = []
     for index in range(first, max([first - 1, *there]) + 1):

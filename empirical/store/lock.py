@@ -26,6 +26,9 @@ _HOW: Final = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK
 """How a lock is opened: no link leads elsewhere, no pipe waits for who reads it."""
 
 
+NO_LOCK: Final = "{lock}: is no file, expected the lock of the run or nothing. Remove it."
+
+
 def recover(path: Path) -> None:
     """Put in order, holding the lock, what killed processes left: moves that began here are
     finished, what was not written whole is removed, documents of the journal are settled.
@@ -42,7 +45,7 @@ def recover(path: Path) -> None:
         for what in ("draft", handed.FOLDER):
             clear_away(beside(path, what))
         for draft in drafts_of(path.with_suffix(".json")):
-            draft.unlink(missing_ok=True)
+            clear_away(draft)
         try:
             attributes = read_root(path)
         except (InputError, StoreError):
@@ -79,9 +82,14 @@ def alone(path: Path) -> Iterator[None]:
     some network disks) nothing is held. A working copy's run is held at its URL, too, and what
     changed is sent.
     """
-    with locked(path), held(path.resolve()):
-        recover(path.resolve())
+    with locked(path), held(_target(path)):
+        recover(_target(path))
         yield
+
+
+def _target(path: Path) -> Path:
+    """What a path leads to; itself where links lead in a circle, which whoever opens it says."""
+    return Path(os.path.realpath(path))
 
 
 @contextmanager
@@ -92,7 +100,7 @@ def locked(path: Path) -> Iterator[None]:
     except ImportError:
         yield
         return
-    target = path.resolve()
+    target = _target(path)
     made = [folder for folder in target.parents if not folder.exists()]
     lock = beside(target, "lock")
     with ExitStack() as opened:
@@ -100,12 +108,13 @@ def locked(path: Path) -> Iterator[None]:
         while not held:
             with writing(path):
                 target.parent.mkdir(parents=True, exist_ok=True)
-                descriptor = os.open(lock, _HOW | os.O_CREAT, 0o644)
+                try:
+                    descriptor = os.open(lock, _HOW | os.O_CREAT, 0o644)
+                except IsADirectoryError as error:
+                    raise InputError(NO_LOCK.format(lock=lock)) from error
             opened.callback(os.close, descriptor)
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise InputError(
-                    f"{lock}: is no file, expected the lock of the run or nothing. Remove it."
-                )
+                raise InputError(NO_LOCK.format(lock=lock))
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:

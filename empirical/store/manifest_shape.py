@@ -10,6 +10,9 @@ from typing import Any, Final
 
 from empirical.store.bundle import plain
 
+DOCUMENTS: Final = 1 << 20
+"""Documents of a run at most: who looks through a run ends, whatever it says of their number."""
+
 
 def shaped(manifest: dict[str, Any]) -> bool:
     """Say whether every part of a manifest is what geostat writes there: one that was edited by
@@ -21,6 +24,7 @@ def shaped(manifest: dict[str, Any]) -> bool:
         _is_text(manifest.get("run", ""))
         and isinstance(head, dict)
         and all(_is_count(head.get(one)) for one in ("count", "bytes"))
+        and head["count"] <= DOCUMENTS
         and _is_text(head.get("chain"))
         and _are_names(captured)
         and _is_layout(manifest["layout"], captured)

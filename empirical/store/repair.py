@@ -33,6 +33,7 @@ from empirical.store.journal import (
     FOLDER,
     NAME,
     chain_of,
+    chunk_digest,
     damaged_entries,
     enter,
     entry_of,
@@ -218,7 +219,7 @@ class Repair:
                         if chunk is None:
                             totals.pop(document, None)
                         elif document in totals:
-                            take_in(totals[document], name, chunk)
+                            take_in(totals[document], name, chunk_digest(chunk))
             found |= {document: total.hexdigest() for document, total in totals.items()}
         return found
 

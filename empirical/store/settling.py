@@ -13,7 +13,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -234,6 +234,12 @@ class RunFiles(LocalStore):
             {key: (name, shard) for key, name, shard in chunks.shards()} if chunks else {}
         )
         self._last: dict[str, bytes] = {}
+
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        """Yield what stands in a folder, but hidden files, such as systems leave."""
+        async for name in super().list_dir(prefix):
+            if not name.startswith("."):
+                yield name
 
     async def get(
         self,

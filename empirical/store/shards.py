@@ -8,6 +8,7 @@ those that zarr writes. Imports numpy, and google_crc32c for checksums.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -125,6 +126,29 @@ def chunks_in(folder: Path, key: str, count: int) -> Iterator[bytes]:
     with bundle.opened(folder, key) as opened:
         for length in held[:count]:
             yield opened.read(length)
+
+
+def sums_in(folder: Path, key: str, count: int) -> Iterator[tuple[bytes, bool]]:
+    """Yield the digest of each of the first `count` chunks of a shard, and whether it ends in its
+    checksum; of a chunk a piece is held at a time. Raises as `chunks_in` does.
+    """
+    held = lengths(folder, key)
+    if len(held) < count:
+        raise _damaged(folder / key, f"it holds {len(held)} documents, expected {count}")
+    with bundle.opened(folder, key) as opened:
+        for length in held[:count]:
+            digest, own = hashlib.sha256(), google_crc32c.Checksum()
+            left = length - CHECKSUM_BYTES
+            while left > 0 and (piece := opened.read(min(left, _PIECE))):
+                digest.update(piece)
+                own.update(piece)
+                left -= len(piece)
+            end = opened.read(min(length, CHECKSUM_BYTES))
+            digest.update(end)
+            yield digest.digest(), length > CHECKSUM_BYTES and own.digest()[::-1] == end
+
+
+_PIECE: Final = 1 << 20
 
 
 def sound_chunks(folder: Path, key: str, count: int) -> Iterator[bytes | None]:

@@ -6,6 +6,7 @@ Imports xarray and zarr.
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -18,7 +19,7 @@ from zarr.errors import ZarrUserWarning
 
 from empirical.errors import InputError, StoreError
 from empirical.schema import with_f_scores
-from empirical.store import mapped
+from empirical.store import bundle, mapped
 from empirical.store.disk import reading, zarr_awaited
 from empirical.store.integrity import Which, check, looked_at
 from empirical.store.lock import alone
@@ -35,6 +36,23 @@ takes milliseconds.
 BETWEEN_LOOKS: Final = 0.02
 
 
+RESULTS: Final = 1 << 33
+"""Bytes of a group of results at most: of 5,120 heads and 160 sizes N a group has one gibibyte."""
+
+
+def _refuse_odd(results: xr.Dataset, place: Path) -> None:
+    """Refuse a group of results that was packed otherwise than geostat does, or would fill the
+    memory: a few bytes of somebody else's may stand for many gigabytes.
+    """
+    sharded = any(one.encoding.get("shards") for one in results.variables.values())
+    if sharded or results.nbytes > RESULTS:
+        seen = "in shards" if sharded else f"of {results.nbytes:,} bytes"
+        raise StoreError(
+            f"{place}: its arrays are {seen}, expected at most {RESULTS:,} bytes, not in shards."
+            f" {bundle.REMEDY}"
+        )
+
+
 class StoredRun:
     """A run on disk, to be read: `open` it; `read` a group or the whole `tree`. Whoever made it:
     nothing is written, in it or beside it, and nothing of it is carried out.
@@ -45,9 +63,9 @@ class StoredRun:
     """
 
     def __init__(self, path: Path, attributes: dict[str, Any]) -> None:
-        self.path = (
-            path.resolve() if path.is_symlink() else path
-        )  # what belongs to a run lies beside it, not beside a link to it
+        self.named = path
+        """As it was named: what is made of a run goes beside that, which may be a link."""
+        self.path = Path(os.path.realpath(path)) if path.is_symlink() else path
         self.attributes = attributes  # provenance and manifest, as stored
         self._alone = False
         self._results: Which = True
@@ -194,7 +212,9 @@ class StoredRun:
                 )  # of what another process is moving just now: it is read again then
                 with as_settled(self.path, self._waiting) as where:
                     dataset = xr.open_zarr(where, group=group, chunks=None, **options)
-                    if group in captured:
+                    if group not in captured:
+                        _refuse_odd(dataset, self.path / group)
+                    else:
                         dataset = dataset.isel(document=slice(0, len(self._manifest["documents"])))
                     return mapped.read(dataset, with_f_scores)
         except (InputError, StoreError):

@@ -137,13 +137,20 @@ def capture_session(path: Path) -> Iterator[list[int]]:
             pass
 
 
+CENTURY: Final = 3.2e9
+"""Seconds; a run.json that tells of more is not believed."""
+
+
 def seconds_of(path: Path) -> dict[str, float] | None:
     """Wall time by stage, all sessions together; None where it is not known."""
     seconds = _known(path).get("seconds")
     if not isinstance(seconds, dict):
         return None
-    known = {name: value for name, value in seconds.items() if isinstance(value, int | float)}
-    return {str(name): float(value) for name, value in known.items()}
+    return {
+        str(name): float(value)
+        for name, value in seconds.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < CENTURY
+    }
 
 
 def commands_of(path: Path) -> list[str]:

@@ -26,7 +26,7 @@ def write_report(store: StoredRun, out: Path | None = None, *, console: Console 
     """
     from reports.page.page import write_page
 
-    out = _place(out, page_place(store.path), "figures", "tables")
+    out = _place(out, page_place(store.named), "figures", "tables")
     tree = _confronted(store)
     beside = out.resolve() == page_place(store.path).resolve()
     recorded = timed(store.path, "report") if beside else nullcontext()  # a reader changes nothing
@@ -108,7 +108,7 @@ def write_part(
             f"--width {width}: expected at least {LEAST_SLIDE:g} inches for --style slides, whose"
             " type is of 14 points. Use --width 10in, or --style paper."
         )
-    out = _place(out, page_place(store.path) / what)
+    out = _place(out, page_place(store.named) / what)
     tree = _confronted(store)
     with shown_whole(store.path):
         shown = with_display(tree)

@@ -4,6 +4,7 @@ as the commands did that made them. Only what measures imports torch.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -56,7 +57,7 @@ def repair(
         StoreError: it cannot be repaired.
         KeyboardInterrupt: passed on; a repair goes on where it was stopped.
     """
-    path = path.resolve() if path.is_symlink() else path
+    path = Path(os.path.realpath(path)) if path.is_symlink() else path
     read_root(path)
     with alone(path), ExitStack() as opened:
         again = Remeasured(path, capture, console, opened)

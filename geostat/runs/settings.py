@@ -20,6 +20,7 @@ from empirical.measure.sizes import default_n
 from empirical.sources import models, windows
 from empirical.sources.paths import path_of
 from empirical.sources.queries import Queries
+from empirical.store.manifest_shape import DOCUMENTS
 from geostat.errors import InputError, refuse_unknown
 
 NAMES: dict[str, tuple[str, ...]] = {
@@ -78,8 +79,9 @@ class Settings:
                     f"--{name} {seen}: expected at least {least}, a whole number. Use --{name}"
                     f" {least} or more."
                 )
-            if name != "seed" and value > MOST:
-                raise InputError(f"--{name} {value}: expected at most {MOST}. Use fewer.")
+            most = DOCUMENTS if name == "documents" else MOST
+            if name != "seed" and value > most:
+                raise InputError(f"--{name} {value}: expected at most {most}. Use fewer.")
         Queries.read(self.queries, self.length)
         if isinstance(self.cluster, str):
             place(self.cluster)
@@ -109,7 +111,7 @@ class Settings:
 
 
 MOST: Final = 2**31 - 1
-"""Documents, tokens of a window and documents at once, at most: what an index of 32 bits holds."""
+"""Tokens of a window and documents at once, at most: what an index of 32 bits holds."""
 CAPTURE: Final = ("documents", "count", "length", "out", "fresh", "null")
 """What `geostat.capture` takes beside a model and further settings."""
 HELD: Final = ("client", "tokenizer", "hash_weights")

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import numpy as np
 import xarray as xr
 
-from geostat.errors import InputError
+from geostat.errors import InputError, shown_whole
 from geostat.what_if.elasticities import elasticities, lines_of
 from geostat.what_if.labelled_study import find_value, whatif
 from geostat.what_if.parameter_values import parse
@@ -138,13 +138,13 @@ def _start(asked: Asked) -> tuple[dict[str, Any], dict[str, str]]:
     from empirical.store.stored_run import StoredRun
     from geostat.runs.files import store_path
 
-    run = StoredRun.open(store_path(asked.run)).tree(
-        only=("capture", "norms", "similarity", "weights")
-    )
-    base = from_head(
-        run, asked.head, gram=MEASURED if measured or source else cast(Decay, asked.gram)
-    )
-    gram = measured_of_head(run, asked.head) if measured else gram
+    store = StoredRun.open(store_path(asked.run))
+    run = store.tree(only=("capture", "norms", "similarity", "weights"))
+    with shown_whole(store.path):
+        base = from_head(
+            run, asked.head, gram=MEASURED if measured or source else cast(Decay, asked.gram)
+        )
+        gram = measured_of_head(run, asked.head) if measured else gram
     source |= {"run": url_of(asked.run) or str(asked.run), "head": asked.head}
     return {"base": base, "gram": gram, "project": asked.project or measured}, source
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zarr
 from support.damage import restated
 from support.stores import PLAN, arrays, row
 
@@ -147,6 +148,57 @@ def pending(**parts: Any) -> Craft:
     return craft
 
 
+def without_end(run: Path, mine: Path) -> None:
+    """A number that is none of JSON's, though it has the form of one."""
+    node = json.loads((run / "norms/zarr.json").read_text())
+    node["attributes"]["many"] = "@"
+    (run / "norms/zarr.json").write_text(json.dumps(node).replace('"@"', "1e999"))
+    restated(run)
+
+
+def in_shards(run: Path, mine: Path) -> None:
+    """A result of many gigabytes, of which nothing stands on the disk."""
+    zarr.create_array(
+        store=run,
+        name="norms/C",
+        shape=(1 << 32,),
+        chunks=(1 << 24,),
+        shards=(1 << 32,),
+        dtype="f8",
+        dimension_names=("many",),
+        overwrite=True,
+    )
+    restated(run)
+
+
+def of_many_gigabytes(run: Path, mine: Path) -> None:
+    zarr.create_array(
+        store=run,
+        name="norms/C",
+        shape=(1 << 32,),
+        chunks=(1 << 24,),
+        dtype="f8",
+        dimension_names=("many",),
+        overwrite=True,
+    )
+    restated(run)
+
+
+def of_many_documents(run: Path, mine: Path) -> None:
+    rows = json.loads((run / "zarr.json").read_text())["attributes"]["manifest"]["rows"]
+    restated(run, rows=rows | {"count": 1 << 60})
+
+
+def far_place_in_the_journal(run: Path, mine: Path) -> None:
+    place = file_of(run, 2)
+    place.rename(place.with_name("9" * 17 + place.name[1:]))
+
+
+def in_a_circle(run: Path, mine: Path) -> None:
+    run.rename(mine / "run.zarr")
+    run.symlink_to(run)
+
+
 def through_a_link(run: Path, mine: Path) -> None:
     """Moves that lead out of the run, by a link in it and by one beside it."""
     (run / "norms" / "out").symlink_to(mine)
@@ -246,6 +298,12 @@ def an_old_one(run: Path, mine: Path) -> None:
 
 
 CRAFTED: dict[str, Craft] = {
+    "a number without end": without_end,
+    "results in shards": in_shards,
+    "results of many gigabytes": of_many_gigabytes,
+    "documents without end": of_many_documents,
+    "a far place in the journal": far_place_in_the_journal,
+    "a link in a circle": in_a_circle,
     **{f"a link for {name}": linked(name) for name in ("zarr.json", FILE, CHUNK, FOLDER)},
     **{f"a linked folder {name}": linked(name) for name in ("norms", "capture", "norms/C")},
     "a linked layout": linked(WEIGHT),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from geostat.experiments.effective_size import Cell
 
 FloatArray = NDArray[np.float64]
 
+KEPT: Final = 1 << 30
+"""Bytes of the file at most: a loss takes some twenty."""
 _APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -46,7 +48,7 @@ class Evaluations:
         """Take in what an interrupted command left."""
         place = self.path
         try:
-            lines = bundle.content(place.parent, place.name, limit=bundle.MOST).splitlines(True)
+            lines = bundle.content(place.parent, place.name, limit=KEPT).splitlines(True)
         except FileNotFoundError:
             return
         except StoreError:  # a link, or what no command left
@@ -56,10 +58,9 @@ class Evaluations:
         self._begun = True
         for line in lines[1:]:
             row = self._parsed(line)
-            if row is None:
+            if row is None or not self._taken(row):
                 self._rewrite()
                 return
-            self._take(Cell(*row["cell"]), np.array(row["losses"], float), row.get("sizes"))
 
     def add(self, cell: Cell, losses: FloatArray, sizes: FloatArray | None = None) -> None:
         """Keep the losses of one intervention, on the disk once this returns."""
@@ -83,6 +84,17 @@ class Evaluations:
         self.losses[cell] = np.asarray(losses, dtype=np.float64)
         if sizes is not None:
             self.sizes[cell] = np.asarray(sizes, dtype=np.float64)
+
+    def _taken(self, row: Mapping[str, Any]) -> bool:
+        """Take in a row of the file; False where it is none that was written."""
+        with suppress(KeyError, TypeError, ValueError):
+            cell, losses = Cell(*row["cell"]), np.array(row["losses"], np.float64)
+            sizes = row.get("sizes")
+            shaped = losses.ndim == 1 and (sizes is None or np.shape(sizes) == losses.shape)
+            if shaped and all(isinstance(one, str) for one in cell[:3]) and type(cell.n) is int:
+                self._take(cell, losses, sizes)
+                return True
+        return False
 
     def _row(self, cell: Cell) -> dict[str, Any]:
         row: dict[str, Any] = {"cell": list(cell), "losses": self.losses[cell].tolist()}

@@ -5,19 +5,23 @@ writes nothing, carries nothing out, does not wait, and ends in a run or in one 
 from __future__ import annotations
 
 import os
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
+import google_crc32c
+import numpy as np
 import pytest
 import zarr.registry
-from support.foreign import CRAFTED, bound, sent_elsewhere, untouched
+from support.foreign import CHUNK, CRAFTED, bound, sent_elsewhere, untouched
 from support.stores import NORMS, arrays, row, small_store
 
 from empirical.errors import InputError, StoreError
-from empirical.store.journal import enter, entry_of
+from empirical.store.journal import FOLDER, damaged_entries, enter, entry_of
 from empirical.store.layout import Encoder
 from empirical.store.lock import alone
-from empirical.store.manifest import beside
+from empirical.store.manifest import beside, read_root
+from empirical.store.shards import DOCUMENTS
 from empirical.store.store import Store
 from empirical.store.stored_run import StoredRun
 
@@ -66,6 +70,53 @@ def test_the_run_as_it_was_made_opens(
     with untouched(tmp_path, monkeypatch):
         tree = StoredRun.open(run).tree()
     assert tree["capture"].sizes["document"] == 3
+
+
+@pytest.mark.usefixtures("mine")
+def test_hidden_files_that_systems_leave_are_nothing_of_the_run(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("norms/.DS_Store", "capture/weight/.nfs0001", f"{FOLDER}/._a.zip", ".DS_Store"):
+        (run / name).write_text("of the system")
+    with untouched(tmp_path, monkeypatch):
+        assert StoredRun.open(run).tree()["capture"].sizes["document"] == 3
+    (run / FOLDER / "a.zip").write_text("of somebody")
+    with pytest.raises(StoreError, match=r"journal/a.zip: does not belong to the run. Remove it.$"):
+        StoredRun.open(run)
+
+
+def test_a_shard_of_nothing_is_no_burden(run: Path) -> None:
+    """Of holes, with a table that says that they are one document."""
+    table = np.full((DOCUMENTS, 2), -1, dtype="<i8")
+    table[:2] = (0, 1 << 28), (1 << 28, 0)
+    data = table.tobytes()
+    with (run / CHUNK).open("wb") as file:
+        file.truncate(1 << 28)
+        file.seek(1 << 28)
+        file.write(data + google_crc32c.value(data).to_bytes(4, "little"))
+    tracemalloc.start()
+    with pytest.raises(StoreError, match=CHUNK):
+        StoredRun.open(run)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 25
+    tracemalloc.stop()
+
+
+def test_a_repair_of_a_journal_with_a_far_place_ends(run: Path, mine: Path) -> None:
+    CRAFTED["a far place in the journal"](run, mine)
+    assert damaged_entries(run, read_root(run)["manifest"]["rows"]) == ([], [])
+
+
+@pytest.mark.parametrize("what", ["lock", "draft of the record"])
+def test_a_folder_under_a_hidden_name_is_named_or_removed(what: str, run: Path) -> None:
+    if what == "lock":
+        beside(run, "lock").mkdir()
+        with pytest.raises(InputError, match=r"\.lock: is no file, .* Remove it"), alone(run):
+            pass
+        return
+    draft = run.with_name(".run.json.ab.draft")
+    draft.mkdir()
+    with alone(run):
+        assert not draft.exists()
 
 
 SLOW = pytest.mark.slow

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from support.foreign import CRAFTED, in_place, sent_elsewhere, untouched
-from support.spine import Finished, geostat
+from support.spine import Finished, geostat, refused
 
 import geostat as gs
 from empirical.errors import InputError, StoreError
 from empirical.store.manifest import beside
+from empirical.store.store import Store
 
 
 @pytest.fixture
@@ -54,6 +55,30 @@ def test_every_command_refuses_a_crafted_run_and_touches_nothing(
         with pytest.raises((InputError, StoreError, gs.InputError)):
             gs.open(run)
     assert not (tmp_path / "out").exists()
+
+
+def test_what_is_made_of_a_linked_run_stands_beside_the_link(run: Path, tmp_path: Path) -> None:
+    (run.parent / "report.html").write_text("mine")
+    before = sorted(run.parent.iterdir())
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "run.zarr").symlink_to(run)
+    assert geostat("tables", tmp_path / "linked", "--only", "norms").code == 0
+    assert geostat("figures", tmp_path / "linked", "--only", "claims").code == 0
+    assert sorted(path.name for path in (tmp_path / "linked").iterdir()) == [
+        "figures",
+        "run.zarr",
+        "tables",
+    ]
+    assert sorted(run.parent.iterdir()) == before
+    assert (run.parent / "report.html").read_text() == "mine"
+
+
+def test_a_head_whose_fit_is_none_is_told_in_a_line(run: Path, tmp_path: Path) -> None:
+    store = Store.open(run)
+    with store.alone():
+        store.put({"similarity": store.read("similarity").drop_vars("rho0")})
+    asked = ["--from", run, "--head", "L0H0", "--set", "N=2:8:3", "--out", tmp_path / "out"]
+    assert "cannot be shown (KeyError" in refused(geostat("whatif", *asked))
 
 
 @pytest.mark.slow

@@ -135,6 +135,12 @@ def test_the_commands_that_made_a_run_are_kept_and_shown(
     assert commands_of(store.path) == []
 
 
+def test_seconds_that_none_took_are_passed_over(tmp_path: Path):
+    told = {"a": 10**400, "b": 1e308, "c": -5, "d": True, "e": "1", "capture": 1.5, "fit": 2}
+    (tmp_path / "run.json").write_text(json.dumps({"seconds": told}))
+    assert seconds_of(tmp_path / "run.zarr") == {"capture": 1.5, "fit": 2.0}
+
+
 def test_records_that_are_none_are_passed_over(tmp_path: Path):
     known = {"captures": [None, {"seconds": "x"}, {"documents": 1, "seconds": 2.0}]}
     known["seconds"] = {"capture": None, "fit": 1.5}

@@ -70,7 +70,7 @@ def test_sizes_out_of_range_are_refused_in_one_line_with_the_remedy(text):
         ({"batch": 0}, "--batch 0"),
         ({"seed": -1}, "--seed -1: expected at least 0"),
         ({"text": (Path("a"),), "dataset": "b"}, "--text and --dataset were both given"),
-        ({"documents": 2**63}, "--documents 9223372036854775808: expected at most 2147483647"),
+        ({"documents": 2**63}, "--documents 9223372036854775808: expected at most 1048576"),
         ({"length": 10**30}, f"--length {10**30}: expected at most 2147483647"),
         ({"length": "40"}, "--length '40': expected at least 4, a whole number"),
         ({"documents": 2.5}, "--documents 2.5: expected at least 1, a whole number"),

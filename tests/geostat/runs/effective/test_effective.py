@@ -442,6 +442,36 @@ def test_kept_losses_that_are_no_numbers_are_measured_again(tmp_path: Path) -> N
         assert [cell.n for cell in again.losses] == [4]
 
 
+ROWS: list[dict[str, Any]] = [
+    {"x": 1},
+    {"cell": ["all"], "losses": [1.0, 2.0]},
+    {"cell": ["all", "recent", "deletion", [1]], "losses": [1.0, 2.0]},
+    {"cell": [["all"], "recent", "deletion", 1], "losses": [1.0, 2.0]},
+    {"cell": ["all", "recent", "deletion", 1], "losses": ["a", "b"]},
+    {"cell": ["all", "recent", "deletion", 1], "losses": [[1.0], [2.0]]},
+    {"cell": ["all", "recent", "deletion", 1], "losses": [1.0, 2.0], "sizes": "a"},
+]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_kept_losses_of_another_shape_are_measured_again(row: Any, tmp_path: Path) -> None:
+    kept = Evaluations(tmp_path / "losses", {"of": "it"})
+    kept.add(Cell("all", "recent", "deletion", 4), np.array([1.0, 2.0]))
+    with kept.path.open("ab") as file:
+        file.write(kept._line(row))
+    again = Evaluations(kept.path, {"of": "it"})
+    again.read()
+    assert [cell.n for cell in again.losses] == [4]
+
+
+def test_a_file_of_kept_losses_without_end_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "losses").open("wb") as file:
+        file.truncate(1 << 40)
+    again = Evaluations(tmp_path / "losses", {"of": "it"})
+    again.read()
+    assert not again.losses
+
+
 def test_a_model_in_memory_and_one_inside_a_module(tmp_path: Path) -> None:
     model, ids = tiny("gemma2"), tokens(2, 50).numpy()
     asked: dict[str, Any] = {"documents": list(ids), "length": 50, "tau": [0.3], "null": False}
