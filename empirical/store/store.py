@@ -160,6 +160,7 @@ class Store(StoredRun):
         waiting = self._waiting
         if waiting and waiting.stop % DOCUMENTS == 0:
             self.settle(self.drafting)
+            waiting = self._waiting
         with self._or_nothing(), writing(self.path):
             if self._manifest["results"]:
                 self._exchange([], drops=list(self._manifest["results"]), then={"results": {}})
@@ -281,7 +282,9 @@ class Store(StoredRun):
         try:
             self._save()
         except BaseException:
-            forget(manifest.pop("pending"))
+            pending = manifest.pop("pending")
+            if not under_way(self.path):  # else what failed came after the root was written
+                forget(pending)
             raise
         documents = manifest["documents"]
         finish(self.path)

@@ -126,6 +126,19 @@ def test_a_finished_run_is_plain_zarr(many: Store) -> None:
     )
 
 
+def test_a_run_of_more_documents_than_a_shard_opens_before_the_last_are_settled(
+    tmp_path: Path,
+) -> None:
+    made = of(tmp_path / "run.zarr", DOCUMENTS + 2)
+    assert Store.open(made.path).documents == made.documents
+    with made.alone():
+        made.extend(DOCUMENTS + 3)
+        add(made, range(DOCUMENTS + 2, DOCUMENTS + 3))
+    found = Store.open(made.path)
+    assert len(found.documents) == DOCUMENTS + 3
+    assert found.read("capture").sizes["document"] == DOCUMENTS + 3
+
+
 @pytest.mark.slow
 def test_a_process_killed_while_it_settles_ends_like_one_that_was_not(
     tmp_path: Path, many: Store, monkeypatch: pytest.MonkeyPatch
