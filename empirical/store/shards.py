@@ -113,6 +113,14 @@ def lengths(folder: Path, key: str) -> list[int]:
     return [int(length) for length in table[:held, 1]]
 
 
+def _first(folder: Path, key: str, count: int) -> list[int]:
+    """Return the lengths of the first `count` chunks of a shard; a StoreError if it holds fewer."""
+    held = lengths(folder, key)
+    if len(held) < count:
+        raise _damaged(folder / key, f"it holds {len(held)} documents, expected {count}")
+    return held[:count]
+
+
 def chunks_in(folder: Path, key: str, count: int) -> Iterator[bytes]:
     """Yield the first `count` chunks of a shard, one at a time.
 
@@ -120,11 +128,8 @@ def chunks_in(folder: Path, key: str, count: int) -> Iterator[bytes]:
         StoreError: if it holds fewer, or its table is damaged.
         OSError: if the file cannot be read.
     """
-    held = lengths(folder, key)
-    if len(held) < count:
-        raise _damaged(folder / key, f"it holds {len(held)} documents, expected {count}")
     with bundle.opened(folder, key) as opened:
-        for length in held[:count]:
+        for length in _first(folder, key, count):
             yield opened.read(length)
 
 
@@ -132,11 +137,8 @@ def sums_in(folder: Path, key: str, count: int) -> Iterator[tuple[bytes, bool]]:
     """Yield the digest of each of the first `count` chunks of a shard, and whether it ends in its
     checksum; of a chunk a piece is held at a time. Raises as `chunks_in` does.
     """
-    held = lengths(folder, key)
-    if len(held) < count:
-        raise _damaged(folder / key, f"it holds {len(held)} documents, expected {count}")
     with bundle.opened(folder, key) as opened:
-        for length in held[:count]:
+        for length in _first(folder, key, count):
             digest, own = hashlib.sha256(), google_crc32c.Checksum()
             left = length - CHECKSUM_BYTES
             while left > 0 and (piece := opened.read(min(left, _PIECE))):

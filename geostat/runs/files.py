@@ -138,7 +138,7 @@ def capture_session(path: Path) -> Iterator[list[int]]:
 
 
 CENTURY: Final = 3.2e9
-"""Seconds; a run.json that tells of more is not believed."""
+"""Seconds that no stage takes."""
 
 
 def seconds_of(path: Path) -> dict[str, float] | None:

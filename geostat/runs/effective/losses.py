@@ -67,8 +67,8 @@ class Losses:
     _same_within: float = SAME_OTHERWISE
 
     def plain(self, dtype: str) -> None:
-        """Measure the losses of the model as it is, unless they are known: then every document of
-        which another loss is asked for is looked at again, and the first in any case.
+        """Measure the losses of the model as it is. Where they are known, the first document is
+        measured again to compare, and every other before its first intervention.
 
         Raises:
             InputError: a model of this type has another loss than stands there, or its own forward

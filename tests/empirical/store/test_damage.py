@@ -317,6 +317,24 @@ def test_moves_that_did_not_begin_on_this_machine_are_never_carried_out(
     assert contents(store.path.parent) == before
 
 
+def test_moves_that_stand_in_the_root_are_finished_though_writing_it_failed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the folder cannot be flushed after the root was replaced."""
+
+    def fails_behind(*given: Any) -> None:
+        manifest.save(*given)
+        raise OSError(errno.EIO, "the disk fails")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "save", fails_behind)
+        with pytest.raises(InputError, match="the disk fails"):
+            store.put({"norms": NORMS * 2}, drops=["summary"])
+    found = Store.open(store.path)
+    assert found.results == ["norms"]
+    assert float(found.read("norms")["C"][0]) == 2.0
+
+
 def test_moves_of_a_killed_writer_are_finished_by_the_next_writer_and_shown_to_a_reader(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from support.foreign import CHUNK, CRAFTED, bound, sent_elsewhere, untouched
 from support.stores import NORMS, arrays, row, small_store
 
 from empirical.errors import InputError, StoreError
+from empirical.store import stored_run
 from empirical.store.journal import FOLDER, damaged_entries, enter, entry_of
 from empirical.store.layout import Encoder
 from empirical.store.lock import alone
@@ -72,6 +73,19 @@ def test_the_run_as_it_was_made_opens(
     assert tree["capture"].sizes["document"] == 3
 
 
+def test_results_that_would_fill_the_memory_are_not_read(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = StoredRun.open(run)
+    size = store.read("norms").nbytes
+    monkeypatch.setattr(stored_run, "RESULTS", size - 1)
+    with pytest.raises(
+        StoreError, match=f"norms: its arrays are of {size} bytes, expected at most"
+    ):
+        store.read("norms")
+    assert store.read("capture").nbytes > size
+
+
 @pytest.mark.usefixtures("mine")
 def test_hidden_files_that_systems_leave_are_nothing_of_the_run(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -104,6 +118,12 @@ def test_a_shard_of_nothing_is_no_burden(run: Path) -> None:
 def test_a_repair_of_a_journal_with_a_far_place_ends(run: Path, mine: Path) -> None:
     CRAFTED["a far place in the journal"](run, mine)
     assert damaged_entries(run, read_root(run)["manifest"]["rows"]) == ([], [])
+
+
+def test_a_repair_of_documents_without_end_ends(run: Path, mine: Path) -> None:
+    CRAFTED["documents without end"](run, mine)
+    with pytest.raises(StoreError, match=r"zarr\.json"):
+        read_root(run)
 
 
 @pytest.mark.parametrize("what", ["lock", "draft of the record"])
