@@ -34,8 +34,7 @@ def working_copy(url: str, folder: Path) -> Path:
     """
     path = folder / url.rstrip("/").rpartition("/")[2]
     if origin_of(path) is None:
-        with Remote.of(url, path) as remote:
-            remote.read(STAMP)  # a URL that cannot be reached leaves no folder here
+        refuse_unreachable(url, path)
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         Origin(url).save(path)
@@ -43,6 +42,14 @@ def working_copy(url: str, folder: Path) -> Path:
     while not _up_to_date(path, last=time.monotonic() > until):
         time.sleep(BETWEEN_LOOKS)
     return path
+
+
+def refuse_unreachable(url: str, path: Path) -> None:
+    """Refuse by an InputError a URL that cannot be reached, before its working copy is made at
+    `path`.
+    """
+    with Remote.of(url, path) as remote:
+        remote.read(STAMP)
 
 
 def _up_to_date(path: Path, *, last: bool) -> bool:

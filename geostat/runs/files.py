@@ -25,7 +25,7 @@ from empirical.store import bundle
 from empirical.store.disk import replace, writing
 from empirical.store.lock import alone
 from empirical.store.remote.origin import called, copies, url_of
-from empirical.store.working_copy import working_copy
+from empirical.store.working_copy import refuse_unreachable, working_copy
 from geostat.errors import InputError
 
 DIGITS: Final = 16
@@ -59,6 +59,7 @@ def to_be_checked(run: Path) -> Iterator[Path]:
     if url is None:
         yield path
         return
+    refuse_unreachable(url, copies())
     with writing(copies()):
         copies().mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=copies(), prefix="check-") as folder:

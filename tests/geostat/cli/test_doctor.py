@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from support.damage import flipped
 from support.runs import small_run
+from support.spine import geostat, refused
 
 from empirical.errors import InputError, StoreError
 from empirical.store.shards import lengths
@@ -46,3 +47,12 @@ def test_a_run_is_verified_chunk_by_chunk(tmp_path: Path):
         doctor.examine(store.path)
     with pytest.raises(InputError, match="no such run"):
         doctor.examine(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("address", ["last:", "zz://bucket/run.zarr"])
+def test_an_address_that_means_nothing_leaves_no_folder(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("GEOSTAT_CACHE", str(tmp_path / "cache"))
+    refused(geostat("doctor", address))
+    assert not (tmp_path / "cache").exists()
