@@ -37,7 +37,8 @@ BETWEEN_LOOKS: Final = 0.02
 
 
 RESULTS: Final = 1 << 33
-"""Bytes of a group of results at most: of 5,120 heads and 160 sizes N a group has one gibibyte."""
+"""Bytes of a group of results at most. The largest of the built-in model's, /envelope, has 7.5 MB,
+of 270 heads at 22 sizes N; of 5,120 heads at 160 sizes it would have 1 GB."""
 
 
 def _refuse_odd(results: xr.Dataset, place: Path) -> None:
