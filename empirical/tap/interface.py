@@ -31,7 +31,7 @@ from empirical.errors import InputError
 from empirical.tap.attention import Scoring, layer_output
 from empirical.tap.decoder import layers_of
 from empirical.tap.placed import brought_to, device_of
-from empirical.tap.refusals import refuse_ahead, refuse_layer, refuse_mask
+from empirical.tap.refusals import refuse_ahead, refuse_layer, refuse_mask, shows_ahead
 
 NAME = "geostat_tap"
 """The name under which both the attention and the mask function are registered."""
@@ -56,9 +56,19 @@ class Attention:
     """(document, 1, query, position) bool, True where a query sees a position; None: causal."""
     scoring: Scoring
 
+    @property
+    def seen(self) -> str:
+        """The layer in messages."""
+        return layer_name(self.index, self.module)
+
     def output(self) -> Tensor:
         """Return the layer's own output, (document, position, head, dimension)."""
         return layer_output(self.module, self.query, self.key, self.value, self.mask, self.scoring)
+
+
+def layer_name(index: int, module: torch.nn.Module) -> str:
+    """Name a layer in messages."""
+    return f"layer {index} of {type(module).__name__}"
 
 
 Attend = Callable[[Attention], Tensor]
@@ -77,6 +87,8 @@ class Session:
     """Whether some document is shorter than the window."""
     first: int = 0
     """Number of the layer at which the forward begins."""
+    read: bool = True
+    """Whether masks are looked at for what shows a query a later position."""
     called: dict[torch.nn.Module, None] = field(default_factory=dict)
     """The attention modules that called so far, in their order."""
     masks: int = 0
@@ -97,12 +109,16 @@ def run_decoder(
     attend: Attend,
     first: int = 0,
     position: int = 0,
+    *,
+    read: bool = True,
 ) -> Tensor:
     """Run a decoder once, with `attend` as the attention of every layer, in order.
 
     The attention implementation is put back afterwards, also when `attend` raises. mask: of
     padding, as `checked_mask` returns it. first: the layer at which the forward begins
-    (`from_layer`). position: that of the first of the tokens (`from_position`).
+    (`from_layer`). position: that of the first of the tokens (`from_position`). read: whether the
+    masks are read here, for which their device is waited for; else `attend` refuses those that show
+    a later position.
 
     Returns:
         The last hidden states, (document, position, hidden), in the model's type; those of padded
@@ -112,7 +128,10 @@ def run_decoder(
         InputError: as `tap.tap` tells.
     """
     documents, positions = input_ids.shape
-    session = Session(attend, decoder, (documents, positions), padded=mask is not None, first=first)
+    padded = mask is not None
+    session = Session(
+        attend, decoder, (documents, positions), padded=padded, first=first, read=read
+    )
     if decoder._can_set_attn_implementation():
         AttentionInterface.register(NAME, _attend)
         AttentionMaskInterface.register(NAME, _mask)
@@ -278,7 +297,7 @@ def _attend(
     """
     session = _session.get()
     index = session.first + len(session.called)
-    seen = f"layer {index} of {type(module).__name__}"
+    seen = layer_name(index, module)
     refuse_layer(seen, value, session.decoder, keywords, again=module in session.called)
     window, sinks = keywords.get("sliding_window"), keywords.get("s_aux")
     flag = keywords.get("is_causal")
@@ -293,8 +312,9 @@ def _attend(
         window=window,
         causal=bool(getattr(module, "is_causal", True) if flag is None else flag),
     )
-    if attention_mask is not None and all(attention_mask is not one for one in session.causal):
-        refuse_ahead(seen, attention_mask)
+    unread = all(attention_mask is not one for one in session.causal)
+    if session.read and attention_mask is not None and unread:
+        refuse_ahead(seen, bool(shows_ahead(attention_mask)))
         session.causal.append(attention_mask)
     if sinks is not None and sinks.numel() != query.shape[1]:
         raise InputError(

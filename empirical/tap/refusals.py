@@ -199,11 +199,15 @@ def refuse_mask(
         )
 
 
-def refuse_ahead(seen: str, mask: Tensor) -> None:
-    """Refuse a layer, `seen` in messages, whose mask shows a query a later position."""
+def shows_ahead(mask: Tensor) -> Tensor:
+    """Return whether a mask shows a query a later position, () bool on its device."""
     starts = range(0, mask.shape[-1], ROWS)  # a mask of all queries need not stand there twice
-    ahead = [mask[..., at : at + ROWS, at:].triu(1).any() for at in starts]
-    if bool(torch.stack(ahead).any()):
+    return torch.stack([mask[..., at : at + ROWS, at:].triu(1).any() for at in starts]).any()
+
+
+def refuse_ahead(seen: str, ahead: bool) -> None:
+    """Refuse a layer, `seen` in messages, whose mask shows a query a later position."""
+    if ahead:
         raise InputError(_SEES_AHEAD.format(seen))
 
 

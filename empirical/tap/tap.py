@@ -20,7 +20,7 @@ from empirical.tap.attention import analysed_row
 from empirical.tap.decoder import decoder_of
 from empirical.tap.interface import Attention, run_decoder
 from empirical.tap.placed import device_of
-from empirical.tap.refusals import checked_mask
+from empirical.tap.refusals import checked_mask, refuse_ahead, shows_ahead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ def tap(
         on_layer(_tapped(layer, rows.to(layer.query.device), firsts))
         return output
 
-    return run_decoder(decoder, input_ids, mask, attend)
+    return run_decoder(decoder, input_ids, mask, attend, read=False)
 
 
 def _tapped(
@@ -112,7 +112,7 @@ def _tapped(
         alpha=torch.stack(weights, dim=1),
         values=layer.value.float(),
         visible=visible,
-        first=_firsts(firsts, layer.mask, visible),
+        first=_firsts(firsts, layer, visible),
     )
 
 
@@ -155,12 +155,20 @@ def _visible(rows: Tensor, positions: int, mask: Tensor | None) -> Tensor:
 
 
 def _firsts(
-    known: dict[int, tuple[Tensor, list[list[int]]]], mask: Tensor | None, visible: Tensor
+    known: dict[int, tuple[Tensor, list[list[int]]]], layer: Attention, visible: Tensor
 ) -> list[list[int]]:
-    """Return the first position that each analysed query sees, (document, query)."""
+    """Return the first position that each analysed query sees, (document, query); refuse a layer
+    where any query sees a later one.
+    """
+    mask = layer.mask
     if mask is None:
         return [[0] * visible.shape[1]] * len(visible)
     if id(mask) not in known:
-        first = visible.to(torch.int8).argmax(dim=-1).tolist()
-        known[id(mask)] = mask, first  # the mask is kept, so that its identity stays its
+        first = visible.to(torch.int8).argmax(dim=-1)
+        # Read together, for their device is waited for.
+        ahead, *flat = torch.cat([shows_ahead(mask).long()[None], first.flatten()]).tolist()
+        refuse_ahead(layer.seen, bool(ahead))
+        wide = first.shape[1]
+        rows = [flat[at : at + wide] for at in range(0, len(flat), wide)]
+        known[id(mask)] = mask, rows  # the mask is kept, so that its identity stays its
     return known[id(mask)][1]

@@ -16,7 +16,8 @@ from transformers.masking_utils import eager_mask
 
 import empirical.tap.interface as interface
 from empirical.errors import InputError
-from empirical.tap.interface import NAME
+from empirical.tap.decoder import decoder_of
+from empirical.tap.interface import NAME, Attention, run_decoder
 from empirical.tap.parity import parity
 from empirical.tap.refusals import refuse_unattending
 from empirical.tap.tap import tap
@@ -144,8 +145,11 @@ def test_a_decoder_that_sees_later_positions_is_refused_by_what_it_sees(
 ) -> None:
     other = copy.deepcopy(model(family))
     changed(other)
-    with pytest.raises(InputError, match="attends to later positions, expected a causal decoder"):
+    refusal = "layer 0 of .*: attends to later positions, expected a causal decoder"
+    with pytest.raises(InputError, match=refusal):
         tap(other, tokens(1, 30), lambda layer: None)
+    with pytest.raises(InputError, match=refusal):
+        run_decoder(decoder_of(other), tokens(1, 30), None, Attention.output)
 
 
 @pytest.mark.parametrize(
