@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import io
+import logging
 import os
 import signal
 import sys
@@ -139,8 +140,9 @@ def _fail(line: str, code: int) -> NoReturn:
 
 def prepare() -> None:
     """Make every stream one that can be used: a closed one is the null device, a letter that it
-    cannot encode is written as its code.
+    cannot encode is written as its code. matplotlib says there nothing but errors.
     """
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # as that it looks for fonts
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if (
