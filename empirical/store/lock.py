@@ -18,7 +18,7 @@ from empirical.errors import InputError, StoreError
 from empirical.store import handed
 from empirical.store.bundle import clear_away
 from empirical.store.disk import drafts_of, writing
-from empirical.store.manifest import ROOT, began_here, beside, files_below, finish, read_root
+from empirical.store.manifest import ROOT, beside, can_finish, files_below, finish, read_root
 from empirical.store.remote.mirror import held
 from empirical.store.settling import settle
 
@@ -62,7 +62,7 @@ def recover(path: Path) -> None:
 
 def _unfinished(path: Path, pending: Mapping[str, Any] | None) -> bool:
     """Remove what was not written whole; say whether the run is to be left as it is: for a link or
-    another odd entry, or for moves that did not begin here.
+    another odd entry, or for moves that cannot be finished here.
     """
     drafts: list[Path] = []
     for file in (*files_below(path, drafts), *files_below(beside(path, "ready"))):
@@ -70,7 +70,7 @@ def _unfinished(path: Path, pending: Mapping[str, Any] | None) -> bool:
             return True
     for draft in (*drafts, *drafts_of(path / ROOT)):
         draft.unlink(missing_ok=True)
-    return pending is not None and not began_here(pending)
+    return pending is not None and not can_finish(path, pending)
 
 
 @contextmanager

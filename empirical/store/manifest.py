@@ -253,15 +253,15 @@ def digest(folder: Path, name: str) -> str:
     return bundle.sha256(folder, name)[:DIGITS]
 
 
-def begin(pending: dict[str, Any]) -> None:
-    """Note in geostat's own cache that moves begin here; where that cannot be written a kill leaves
-    moves that nobody finishes.
+def begin(path: Path, pending: dict[str, Any]) -> None:
+    """Note in geostat's own cache that moves begin here, in the run at `path`; where that cannot be
+    written a kill leaves moves that nobody finishes.
     """
     pending["token"] = uuid.uuid4().hex
     with suppress(OSError, InputError):
         place = _begun(pending)
         place.parent.mkdir(parents=True, exist_ok=True)
-        replace(place, _digest_of(pending))
+        replace(place, _digest_of(path, pending))
 
 
 def forget(pending: Mapping[str, Any]) -> None:
@@ -270,25 +270,42 @@ def forget(pending: Mapping[str, Any]) -> None:
         _begun(pending).unlink(missing_ok=True)
 
 
-def began_here(pending: Mapping[str, Any]) -> bool:
-    """Whether these very moves began on this machine, for this user."""
+def can_finish(path: Path, pending: Mapping[str, Any]) -> bool:
+    """Whether these very moves began in this place, on this machine and for this user, and all that
+    is to be moved lies ready, or was moved: not so in a copy of the run.
+    """
     try:
-        return _begun(pending).read_text(encoding="utf-8") == _digest_of(pending)
+        noted = _begun(pending).read_text(encoding="utf-8")
     except (OSError, ValueError, InputError):
         return False
+    return noted == _digest_of(path, pending) and all(
+        os.path.lexists(beside(path, "ready") / name) or _moved(path, name, pending["then"])
+        for name in pending["moves"]
+    )
+
+
+def _moved(path: Path, name: str, then: Mapping[str, Any]) -> bool:
+    """Whether a file or a group of the run is what it is to be."""
+    files = then.get("results", {}).get(name)
+    if files is not None:
+        return digests(files_below(path / name), path) == files
+    with suppress(OSError):
+        return digest(path, name) == then.get("layout", {}).get(name)
+    return False
 
 
 def _begun(pending: Mapping[str, Any]) -> Path:
     return place_in_cache("moves") / str(pending.get("token"))
 
 
-def _digest_of(pending: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(pending, sort_keys=True).encode()).hexdigest()
+def _digest_of(path: Path, pending: Mapping[str, Any]) -> str:
+    text = json.dumps([os.path.realpath(path), pending], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def finish(path: Path) -> None:
     """Carry out the moves that `pending` lists: what lies ready beside the store takes its place.
-    For who holds the lock and knows that they began here.
+    For who holds the lock and knows that they can be finished.
     """
     attributes = read_root(path)
     manifest = attributes["manifest"]
@@ -307,6 +324,21 @@ def finish(path: Path) -> None:
         save(path, attributes)
         bundle.clear_away(ready)
     forget(pending)
+
+
+def give_up(path: Path) -> bool:
+    """Give up moves that are under way, if there are any: what they have changed is damaged then.
+    For who holds the lock, and makes results anew.
+    """
+    attributes = read_root(path)
+    manifest = attributes["manifest"]
+    if (pending := manifest.pop("pending", None)) is not None:
+        with writing(path):
+            for name in pending["then"].get("results", {}).keys() - manifest["results"].keys():
+                _remove(path, name)
+            save(path, attributes)
+            bundle.clear_away(beside(path, "ready"))
+    return pending is not None
 
 
 def _remove(path: Path, group: str) -> None:

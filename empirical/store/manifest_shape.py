@@ -28,13 +28,13 @@ def shaped(manifest: dict[str, Any]) -> bool:
         and _is_text(head.get("chain"))
         and _are_names(captured)
         and _is_layout(manifest["layout"], captured)
-        and _are_results(results)
+        and _are_results(results, captured)
         and isinstance(pending, dict)
         and all(_are_names(pending.get(one)) for one in ("moves", "drops"))
         and isinstance(then := pending.get("then"), dict)
         and then.keys() <= {"layout", "results"}
         and _is_layout(then.get("layout", {}), captured)
-        and _are_results(then.get("results", {}))
+        and _are_results(then.get("results", {}), captured)
         and str(pending.get("token")).isalnum()
     )
 
@@ -138,11 +138,12 @@ def _is_layout(value: Any, groups: list[str]) -> bool:
     )
 
 
-def _are_results(value: Any) -> bool:
-    """Of groups, and of each its files with their digests."""
+def _are_results(value: Any, captured: list[str]) -> bool:
+    """Of groups that were not captured, and of each its files with their digests."""
     return (
         isinstance(value, dict)
         and _are_names([*value])
+        and not any("/" in group or group in captured for group in value)
         and all(_is_layout(files, [group]) for group, files in value.items())
     )
 

@@ -47,6 +47,7 @@ from empirical.store.manifest import (
     beside,
     digest,
     files_below,
+    give_up,
     read_root,
 )
 from empirical.store.rows import FILE, append_rows, link, no_rows, read_rows
@@ -122,6 +123,11 @@ class Repair:
                 written.
             InputError: if the disk is full or refuses, or the documents cannot be measured.
         """
+        if give_up(self.path):
+            self.mended.append(
+                f"{self.path}: results that a stopped command put in place: given up"
+            )
+        self.attributes = read_root(self.path)
         with writing(self.path):
             self._set_aside_what_is_none()
             self._layout()

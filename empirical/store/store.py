@@ -38,6 +38,7 @@ from empirical.store.manifest import (
     files_below,
     finish,
     forget,
+    give_up,
     layout,
     mark_of,
     read_root,
@@ -110,7 +111,8 @@ class Store(StoredRun):
 
     def _recover(self) -> None:
         with alone(self.path):
-            pass
+            if self._results is False:  # they are made anew
+                give_up(self.path)
 
     def note(self, **attributes: Any) -> None:
         """Add to the provenance (as the parity check's result does, once it is known)."""
@@ -278,7 +280,7 @@ class Store(StoredRun):
             "drops": list(drops),
             "then": then,
         }
-        begin(manifest["pending"])
+        begin(self.path, manifest["pending"])
         try:
             self._save()
         except BaseException:

@@ -126,7 +126,8 @@ class StoredRun:
                 return
         raise InputError(
             f"{self.path}: a command was stopped while it put results in place. Run that command"
-            " again on the machine where it ran, which finishes it; or take the run from a copy, or"
+            " again on the machine and in the folder where it ran, which finishes it; or give its"
+            " results up: `geostat doctor --repair` on the run, `geostat fit` with --fresh, or"
             f" measure it again with {FRESH}."
         )
 

@@ -169,7 +169,7 @@ PROTECTIONS = (
     Protection(
         "moves that began elsewhere",
         LOCK,
-        "    return pending is not None and not began_here(pending)",
+        "    return pending is not None and not can_finish(path, pending)",
         "    return False",
         f"{STORE}/test_damage.py"
         "::test_moves_that_did_not_begin_on_this_machine_are_never_carried_out",

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -354,6 +355,63 @@ def test_moves_of_a_killed_writer_are_finished_by_the_next_writer_and_shown_to_a
     assert Store.open(store.path).results == ["norms"]
     assert float(StoredRun.open(store.path).read("norms")["C"][0]) == 2.0
     assert not list(place_in_cache("moves").glob("*"))
+
+
+@pytest.fixture
+def killed_while_moving(store: Store, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run whose writer was killed before the first move."""
+
+    def killed(*args: object) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(stored_run, "PATIENCE", 0.1)
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "finish", killed)
+        with pytest.raises(SystemExit):
+            store.put({"norms": NORMS * 2, "weights": NORMS}, drops=["summary"])
+    return store.path
+
+
+@pytest.mark.parametrize("moved_in", [False, True], ids=["elsewhere", "in its place"])
+def test_a_copy_of_a_run_takes_no_part_in_the_moves_of_its_original(
+    killed_while_moving: Path, moved_in: bool
+) -> None:
+    copied = killed_while_moving.with_name("copied.zarr")
+    shutil.copytree(killed_while_moving, copied)
+    if moved_in:
+        aside = killed_while_moving.parent / "aside"
+        aside.mkdir()
+        for one in (killed_while_moving, beside(killed_while_moving, "ready")):
+            shutil.move(one, aside / one.name)
+        copied = shutil.move(copied, killed_while_moving)
+    before = contents(copied)
+    with pytest.raises(InputError, match="was stopped while it put results in place"):
+        Store.open(copied)
+    assert contents(copied) == before
+    if moved_in:
+        shutil.rmtree(killed_while_moving)
+        for one in (killed_while_moving, beside(killed_while_moving, "ready")):
+            shutil.move(aside / one.name, one)
+    assert Store.open(killed_while_moving).results == ["norms", "weights"]
+
+
+@pytest.mark.parametrize("moves", [0, 1, 2])
+def test_moves_that_nobody_can_finish_are_given_up_by_who_makes_results_anew(
+    killed_while_moving: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, moves: int
+) -> None:
+    path = killed_while_moving
+    for name in ("norms", "weights")[:moves]:
+        shutil.rmtree(path / name, ignore_errors=True)
+        shutil.move(beside(path, "ready") / name, path / name)
+    monkeypatch.setenv("GEOSTAT_CACHE", str(tmp_path / "another cache"))
+    with pytest.raises(InputError, match="was stopped while it put results in place"):
+        Store.open(path)
+    found = Store.open(path, results=False)
+    found.put({"norms": NORMS * 3})
+    assert not list(path.parent.glob(f".{path.name}.*"))
+    assert StoredRun.open(path).results == ["norms"]
+    assert float(StoredRun.open(path).read("norms")["C"][0]) == 3.0
+    assert sorted(one.name for one in path.iterdir()) == ["capture", "norms", "zarr.json"]
 
 
 WRITER = """

@@ -18,7 +18,7 @@ from support.places import contents
 from support.spine import LENGTH, Finished, Said, geostat, refused
 
 import geostat as gs
-from empirical.store import lock, store
+from empirical.store import lock, manifest, store
 from empirical.store.journal import file_of
 from empirical.store.lock import alone
 from empirical.store.rows import FILE as ROWS
@@ -96,6 +96,31 @@ def test_a_damaged_document_is_measured_again_and_no_other(run: Path, text_folde
     assert contents(run) == before
     assert sorted(path.name for path in run.parent.iterdir()) == ["report"]
     assert "repaired:\n  nothing: no file was damaged\n" in repaired(run).stdout
+
+
+def test_moves_of_a_stopped_command_that_cannot_be_finished_here_are_given_up(run: Path) -> None:
+    before = contents(run)
+    path = run / "run.zarr"
+    attributes = manifest.read_root(path)
+    held = attributes["manifest"]["results"]
+    then = {"results": {"norms": held["norms"], "made": {}}}
+    attributes["manifest"]["pending"] = {
+        "moves": ["norms", "made"],
+        "drops": ["summary"],
+        "then": then,
+        "token": "0",
+    }
+    manifest.save(path, attributes)
+    (path / "made").mkdir()  # moved already
+    shutil.rmtree(path / "summary")  # taken away already
+    said = repaired(run)
+    assert said.code == 0, said.stderr
+    assert said.stdout.splitlines()[:3] == [
+        "repaired:",
+        f"  {path}: results that a stopped command put in place: given up",
+        f"  {path / 'summary'}: made again",
+    ]
+    assert contents(run) == before
 
 
 @pytest.mark.parametrize(
