@@ -11,12 +11,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import compress, zip_longest
 from pathlib import Path
 from typing import Any, Final
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from empirical.errors import InputError
 from empirical.sources import texts
@@ -24,7 +23,7 @@ from empirical.sources.digests import weights_sha256
 from empirical.sources.models import DTYPES, LoadedModel, layers_and_heads, loaded
 from empirical.sources.paths import path_of
 from empirical.sources.texts import Corpus, Document, whole_characters
-from empirical.sources.tokens import whole_ids
+from empirical.sources.tokens import unpadded, whole_ids
 from empirical.tap.decoder import decoder_of, known_tokens
 from empirical.tap.parity import refuse_other_forward
 from empirical.tap.placed import brought_to, device_of
@@ -59,6 +58,11 @@ class HeldModel:
         numbers.
         """
         return layers_and_heads(self.decoder.config)
+
+    @property
+    def config(self) -> PreTrainedConfig:
+        """That of its decoder."""
+        return self.decoder.config
 
     @property
     def vocabulary(self) -> int | None:
@@ -246,9 +250,15 @@ def _of_table(table: Any, first: int, field: str) -> list[Document]:
             f" input_ids or {field!r}. Give the column of texts alone, or its name as field=."
         )
     rows = _rows(table[name])
-    masks = _rows(table["attention_mask"]) if "attention_mask" in names else []
+    column = table["attention_mask"] if "attention_mask" in names else None
+    masks = [None] * len(rows) if column is None else _rows(column)
+    if len(masks) != len(rows):
+        raise InputError(
+            f"document {first}: {len(rows)} rows of {name} have an attention_mask of {len(masks)}"
+            " rows, expected equally many. Give both as the tokenizer returned them."
+        )
     out = []
-    for number, (row, mask) in enumerate(zip_longest(rows, masks), start=first):
+    for number, (row, mask) in enumerate(zip(rows, masks, strict=True), start=first):
         where = f"document {number}"
         if name == "input_ids":
             out.append(Document(name=where, text="", token_ids=_unpadded(row, mask, where)))
@@ -267,15 +277,14 @@ def _rows(column: Any) -> list[Any]:
 def _unpadded(row: Any, mask: Any, where: str) -> tuple[int, ...]:
     """Read token ids without those that their attention mask, if there is one, hides."""
     ids = _ids(row, where)
-    if mask is None:
-        return ids
-    seen = [bool(one) for one in mask]
-    if len(seen) != len(ids):
+    try:
+        return tuple(unpadded(ids, mask))
+    except (RuntimeError, TypeError, ValueError) as error:
         raise InputError(
-            f"{where}: has {len(ids)} token ids, and an attention_mask of {len(seen)}, expected"
-            " equally many. Give both as the tokenizer returned them."
-        )
-    return tuple(compress(ids, seen))
+            f"{where}: has {len(ids)} token ids, and {error}, expected a zero for each token of"
+            " padding at its ends and a one for each other. Give both as the tokenizer returned"
+            " them."
+        ) from error
 
 
 def is_text(one: str) -> bool:

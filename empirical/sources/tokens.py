@@ -8,7 +8,7 @@ transformers for a type.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import takewhile
+from itertools import compress, takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -38,6 +38,7 @@ def tokens_of(
     *,
     special_tokens: str,
     length: int,
+    config: Any = None,
 ) -> Sequence[int]:
     """Return the tokens of a document: all of them if they are fewer than `length`, or else at
     least the first `length`.
@@ -46,14 +47,15 @@ def tokens_of(
     to where twice as much text gives the same first `length` tokens. `verbose=False`: a text longer
     than the model's window is the usual case here, and nothing to warn of. What a tokenizer puts
     before a text, such as a BOS token, is put once, also where the text begins with it already, as
-    chat templates write it.
+    chat templates write it. config: the model's, which tells its padding where there is no
+    tokenizer.
 
     Raises:
         InputError: there is no tokenizer, or it fails, or gives no token ids; or token ids that are
-            given begin or end with its padding.
+            given begin or end with padding.
     """
     if document.token_ids is not None:
-        _refuse_padding(tokenizer, document.name, document.token_ids)
+        _refuse_padding(config if tokenizer is None else tokenizer, document)
         return document.token_ids
     if tokenizer is None:
         raise InputError(
@@ -64,7 +66,7 @@ def tokens_of(
     def cut(characters: int) -> Sequence[int]:
         def raw(*, special: bool) -> Sequence[int]:
             cut = tokenizer(text[:characters], add_special_tokens=special, verbose=False)
-            return whole_ids(cut["input_ids"])
+            return unpadded(whole_ids(cut["input_ids"]), cut.get("attention_mask"))
 
         with boundary(f"{document.name}: the tokenizer cannot cut it into tokens", MENDED):
             ids = raw(special=special_tokens == "default")
@@ -84,24 +86,41 @@ def tokens_of(
     return ids
 
 
-def _refuse_padding(
-    tokenizer: PreTrainedTokenizerBase | None, name: str, ids: Sequence[int]
-) -> None:
-    """Refuse token ids that begin or end with padding. One token that also begins or ends a text,
-    as the pad of many models does, is none.
+def _refuse_padding(told: Any, document: Document) -> None:
+    """Refuse token ids that begin or end with padding, as a tokenizer or a configuration tells it.
+    One token that also begins or ends a text, as the pad of many models does, is none.
     """
-    pad = None if tokenizer is None else tokenizer.pad_token_id
-    if tokenizer is None or pad is None:
-        return
-    least = 2 if pad in (tokenizer.bos_token_id, tokenizer.eos_token_id) else 1
+    pad, *ends = (getattr(told, f"{kind}_token_id", None) for kind in ("pad", "bos", "eos"))
+    ids = document.token_ids or ()
     for end, row in (("start", ids), ("end", ids[::-1])):
         pads = sum(1 for _ in takewhile(lambda one: one == pad, row))
-        if pads >= least:
+        if pads > (pad in ends):
             raise InputError(
-                f"{name}: {pads} pad tokens (id {pad}) stand at its {end}, expected those of the"
-                " text alone. Give its tokens without padding, or what the tokenizer returned, with"
-                " its attention_mask."
+                f"{document.name}: {pads} pad tokens (id {pad}) stand at its {end}, expected those"
+                " of the text alone. Give its tokens without padding, or what the tokenizer"
+                " returned, with its attention_mask."
             )
+
+
+def unpadded(ids: Sequence[int], mask: Any) -> list[int]:
+    """Return token ids without those at their ends that an attention mask hides; None: none.
+
+    Raises:
+        ValueError: the mask is no row of a zero or a one for each, those of the text side by side.
+
+    >>> unpadded([0, 0, 5, 6], [0, 0, 1, 1])
+    [5, 6]
+    """
+    if mask is None:
+        return list(ids)
+    seen = np.array(mask.tolist() if hasattr(mask, "tolist") else mask, dtype=object)
+    if seen.shape != (len(ids),) or not np.isin(seen, (0, 1)).all():
+        raise ValueError(
+            f"an attention_mask of shape {seen.shape}, or of others than zeros and ones"
+        )
+    if np.count_nonzero(np.diff(seen.astype(int), prepend=0) == 1) > 1:
+        raise ValueError("an attention_mask that hides tokens within the text")
+    return list(compress(ids, seen))
 
 
 def _twice_at_start(ids: Sequence[int]) -> int:

@@ -105,6 +105,7 @@ def windows(
     count: int,
     special_tokens: str = "default",
     vocabulary: int | None = None,
+    config: Any = None,
 ) -> Windows:
     """Cut the first `count` documents that are long enough to their first `length` tokens, special
     ones included.
@@ -114,7 +115,8 @@ def windows(
     the same, or nearly (`nearly_the_same`), would be one that counts twice, and are refused.
     special_tokens: "default" (as the tokenizer puts them) or "none"; documents that are token ids
     stay as they are, and need no tokenizer. vocabulary: how many tokens the model's embedding has;
-    None where that is not known.
+    None where that is not known. config: the model's, which tells its padding where there is no
+    tokenizer.
 
     Raises:
         InputError: an option is out of range, no document is long enough, or too few are, or two
@@ -123,7 +125,7 @@ def windows(
     """
     _check(length=length, count=count, special_tokens=special_tokens)
     held: list[int] = []
-    cut = partial(tokens_of, tokenizer, special_tokens=special_tokens, length=length)
+    cut = partial(tokens_of, tokenizer, special_tokens=special_tokens, length=length, config=config)
     strata = [
         _long_enough(stratum, cut, length, held)
         for stratum in getattr(documents, "strata", ()) or (documents,)

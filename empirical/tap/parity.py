@@ -123,18 +123,23 @@ def parity(
             f"{decoder.config.model_type}: its eager attention hands over no weights to compare"
             " with. Use another model."
         )
-    error = (tapped.float() - eager.float()).norm(dim=-1) / eager.float().norm(dim=-1)
+    length = eager.float().norm(dim=-1)
+    error = (tapped.float() - eager.float()).norm(dim=-1) / length
+    alike_in_zero = (length == 0) & (tapped == 0).all(dim=-1)  # as of a token of padding
+    if bool(length.any()):
+        error = torch.where(alike_in_zero, 0.0, error)
     hidden = float((error if mask is None else error[mask]).max())
     if not any(largest):
         raise InputError(
-            f"{decoder.config.model_type}: every value state is zero, expected weights that were"
-            " trained. Get the model again."
+            f"{decoder.config.model_type}: every value state of the first document is zero,"
+            " expected trained weights and a text of tokens that they know. Get the model again, or"
+            " use another text."
         )
     if not math.isfinite(hidden) and math.isfinite(sum(largest)):
         raise InputError(
-            f"{decoder.config.model_type}: its last hidden states are NaN, infinite or zero though"
-            " its attention is sound, so weights are damaged. Get the model again, or try --dtype"
-            " float32."
+            f"{decoder.config.model_type}: its last hidden states are NaN, infinite or all zero"
+            " though its attention is sound, so weights are damaged. Get the model again, or try"
+            " --dtype float32."
         )
     return _largest([(alpha, visible) for _, alpha, visible in kept], rows, hidden)
 

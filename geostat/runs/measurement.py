@@ -180,6 +180,7 @@ def read(
         count=settings.documents,
         special_tokens=settings.special_tokens,
         vocabulary=source.vocabulary,
+        config=source.config.get_text_config(),
     )
     return source, windows
 

@@ -249,6 +249,10 @@ def test_texts_of_a_table_are_texts_of_one_word_too(given: object):
     ]
 
 
+def masked(mask: object, said: str, ids: object = ([1, 2],)) -> tuple[object, str]:
+    return {"input_ids": ids, "attention_mask": mask}, said
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -261,7 +265,14 @@ def test_texts_of_a_table_are_texts_of_one_word_too(given: object):
         ({"input_ids": [[1, -1]]}, "document 0: is list, expected a text, a path, or token ids"),
         ({"input_ids": [[[1]], [[2]]]}, "document 0: is list, expected a text, a path, or token"),
         ({"input_ids": None}, "document 0: is NoneType, expected a text, a path, or token ids"),
-        ({"input_ids": [[1, 2]], "attention_mask": [[1]]}, "an attention_mask of 1, expected"),
+        masked([[1]], "has 2 token ids, and an attention_mask of shape (1,)"),
+        masked(1, "has 2 token ids, and an attention_mask of shape ()"),
+        masked(torch.ones(1, 1, 2, 2), "an attention_mask of shape (1, 2, 2)"),
+        masked([[[1], [1, 1]]], "an attention_mask of shape (2,)"),
+        masked([[0.0, -3e38]], "an attention_mask of shape (2,), or of others than zeros and ones"),
+        masked([[1, 0, 1]], "an attention_mask that hides tokens within the text", [[5, 6, 7]]),
+        masked([[1, 1]], "2 rows of input_ids have an attention_mask of 1 rows", [[1, 2], [3, 4]]),
+        masked(torch.ones(1, 2, device="meta"), "has 2 token ids, and "),
         ([[[1], [2, 3]]], "document 0: is list, expected a text, a path, or token ids"),
         ([torch.zeros(3, dtype=torch.bfloat16)], "document 0: is Tensor of shape (3,), expected"),
         ([torch.zeros(3, device="meta").int()], "document 0: is Tensor of shape (3,), expected"),

@@ -4,13 +4,14 @@ what tokens stand for.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 from support.families import letters
 from support.raising import RAISED, raising
 from tokenizers import AddedToken, processors
-from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from empirical.errors import InputError
 from empirical.sources.texts import Document
@@ -116,12 +117,28 @@ def given(*ids: int) -> Document:
 def test_padding_is_no_text(pad: str | None, ids: tuple[int, ...], end: str | None):
     tokenizer = letters()
     tokenizer.pad_token = pad
-    if end is None:
-        assert tokens_of(tokenizer, given(*ids), special_tokens="default", length=3) == ids
-    else:
-        with pytest.raises(InputError, match=f"^row: {end}, expected those of the text alone"):
-            tokens_of(tokenizer, given(*ids), special_tokens="default", length=3)
+    names = ("pad_token_id", "bos_token_id", "eos_token_id")
+    config = PreTrainedConfig(**{name: getattr(tokenizer, name) for name in names})
+    for told in ((tokenizer, None), (None, config)):
+        cut_ids = partial(tokens_of, told[0], special_tokens="default", length=3, config=told[1])
+        if end is None:
+            assert cut_ids(given(*ids)) == ids
+        else:
+            with pytest.raises(InputError, match=f"^row: {end}, expected those of the text alone"):
+                cut_ids(given(*ids))
     assert tokens_of(None, given(*ids), special_tokens="default", length=3) == ids
+
+
+def test_what_a_tokenizer_pads_by_itself_is_no_text():
+    tokenizer = letters(bos=True)
+    tokenizer.pad_token = "?"
+    plain = cut(tokenizer, "abc", length=9)
+
+    class Padding:
+        def __call__(self, text: str, **asked: Any) -> Any:
+            return tokenizer(text, padding="max_length", max_length=16, **asked)
+
+    assert cut(Padding(), "abc", length=9) == plain
 
 
 def test_half_characters_are_told_by_their_code():

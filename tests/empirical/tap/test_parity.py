@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -54,6 +55,14 @@ def test_a_wrong_row_beside_a_sink_is_a_difference(
     )
     with pytest.raises(InputError, match="tapped weights differ from eager attention"):
         parity(tiny_of(name), tokens(1, 60)).judge("float32")
+
+
+def test_a_token_of_zeros_at_the_start_is_no_damage() -> None:
+    model = copy.deepcopy(tiny("llama"))
+    model.get_input_embeddings().weight.data[5] = 0.0
+    ids = tokens(1, 30)
+    ids[0, :1] = 5  # a query that sees itself alone: its hidden states are zero to the end
+    parity(model, ids).judge("float32")
 
 
 class Around(torch.nn.Module):

@@ -151,12 +151,12 @@ def not_a_number(part: str) -> Callable[[str, torch.Tensor], object]:
 
 
 AFTER = (
-    "llama: its last hidden states are NaN, infinite or zero though its attention is sound, so"
+    "llama: its last hidden states are NaN, infinite or all zero though its attention is sound, so"
     " weights are damaged."
 )
 DAMAGE = {
-    "all zero": (zero(""), "llama: every value state is zero"),
-    "values zero": (zero("v_proj"), "llama: every value state is zero"),
+    "all zero": (zero(""), "llama: every value state of the first document is zero"),
+    "values zero": (zero("v_proj"), "llama: every value state of the first document is zero"),
     "last norm": (not_a_number("model.norm"), AFTER),
     "last output": (not_a_number("layers.3.self_attn.o_proj"), AFTER),
     "last layer": (not_a_number("layers.3.mlp.down"), AFTER),
