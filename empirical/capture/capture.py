@@ -81,7 +81,9 @@ def capture(
         KeyboardInterrupt: passed on after the documents that were complete are safe.
     """
     options = {"n": n, "queries": queries, "convention": convention, "seed": seed, "batch": batch}
-    source: Source | Elsewhere = Tapped(model) if isinstance(model, LoadedModel) else model
+    source: Source | Elsewhere = (
+        Tapped(model, windows.token_ids[:1]) if isinstance(model, LoadedModel) else model
+    )
     where = execution(source.devices, measure)
     recorded = provenance(source, windows, measure=where, settings=settings or {}, **options)
     shape = RunShape(

@@ -147,14 +147,11 @@ def refuse_other(store: StoredRun, recorded: Mapping[str, Any], windows: Windows
     Raises:
         InputError: naming what differs.
     """
-    held, names = store.documents, windows.names
+    held, names, does = store.documents, windows.names, None
     for name, old, new in differing(store.attributes, recorded):
         if name == FINGERPRINT:
-            raise InputError(
-                f"{store.path}: was measured with a model that computes other numbers from the same"
-                f" tokens ({new}), as where a hook, a module or code was changed. Use --fresh to"
-                " measure again, or another --out."
-            )
+            does = new  # of the same text, if that is the same
+            continue
         raise InputError(
             f"{store.path}: was measured with {name} = {old}, this run has {new}. Use --fresh"
             " to measure again, or another --out."
@@ -168,6 +165,12 @@ def refuse_other(store: StoredRun, recorded: Mapping[str, Any], windows: Windows
         if digest and row["sha256"] != digest:
             seen = f"holds document {row['name']!r} where this run reads {name!r} with other tokens"
             raise InputError(f"{store.path}: {seen}. Use --fresh, or another --out.")
+    if does is not None:
+        raise InputError(
+            f"{store.path}: was measured with a model that computes other numbers from the same"
+            f" tokens ({does}), as where a hook, a module or code was changed. Use --fresh to"
+            " measure again, or another --out."
+        )
 
 
 def differing(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from empirical.sources.fingerprint import fingerprint_of_text
 from empirical.sources.models import LoadedModel
 from empirical.tap.decoder import decoder_of
 from empirical.tap.parity import parity
@@ -81,6 +82,10 @@ class Tapped:
     """A model under the tap."""
 
     model: LoadedModel
+    first: NDArray[np.int32] | None = None
+    """Tokens of the run's first document, (1, position), by which a model that the caller holds is
+    told, too.
+    """
 
     @property
     def sizes(self) -> Mapping[str, Any]:
@@ -99,7 +104,11 @@ class Tapped:
 
     def provenance(self) -> dict[str, Any]:
         """Which model it is."""
-        return dict(self.model.provenance())
+        told = dict(self.model.provenance())
+        if self.first is not None and self.model.held and "fingerprint" in told:
+            ids = torch.as_tensor(self.first.astype(np.int64))
+            told["fingerprint"] = told["fingerprint"] | fingerprint_of_text(self.model.model, ids)
+        return told
 
     def check(self, token_ids: NDArray[np.int32], queries: torch.Tensor) -> dict[str, Any]:
         """Compare the tap with the eager implementation."""

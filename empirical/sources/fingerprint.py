@@ -5,7 +5,9 @@ A hook, another scaling, a replaced forward or edited code moves the numbers of 
 every weight as it was. So a short fixed input goes through the tap, and one number is kept of each
 layer's weights α and of its value norms, of each token's last hidden state, and of each buffer.
 Equal models give equal numbers on one machine; elsewhere the last bits may differ, so numbers are
-compared within the rounding of the model's type. Imports torch and transformers.
+compared within the rounding of the model's type. Of a model in memory, which what acts on later or
+other tokens may change from call to call, the first document of a run tells as much. Imports torch
+and transformers.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ TOKENS: Final = 64
 GOLDEN: Final = (math.sqrt(5) - 1) / 2
 """Multiples of it, modulo 1, weigh the entries of a tensor: any order or entry that changes moves
 their sum."""
+OF_TEXT: Final = "text "
+"""Before the names of numbers of a text."""
 DIGITS: Final = 6
 """Decimals that are kept; float32 tells no more of these numbers."""
 ROUNDING: Final = {"float32": 1e-4, "float16": 0.01, "bfloat16": 0.05}
@@ -52,6 +56,28 @@ def fingerprint(
     Raises:
         InputError: the tap refuses the model.
     """
+    told, hidden = _numbers(model, _fixed_tokens(model), on_layer)
+    # only now: some rotary embeddings keep the frequencies of the longest input so far until then
+    # now under one name, now under two
+    buffers = dict.fromkeys(map(_of_buffer, decoder_of(model).buffers()))
+    return {**told, "tokens": [*map(_of_activations, hidden)], "buffers": [*buffers]}
+
+
+def fingerprint_of_text(model: PreTrainedModel, ids: Tensor) -> dict[str, list[float | None]]:
+    """Return numbers of what a model makes of a text, (1, position): as `fingerprint`, under names
+    of their own, of last hidden states those of `TOKENS` tokens each.
+    """
+    told, hidden = _numbers(model, ids)
+    told["tokens"] = [*map(_of_activations, hidden.split(TOKENS))]
+    return {OF_TEXT + name: numbers for name, numbers in told.items()}
+
+
+def _numbers(
+    model: PreTrainedModel,
+    ids: Tensor,
+    on_layer: Callable[[TappedLayer], None] = lambda layer: None,
+) -> tuple[dict[str, list[float | None]], Tensor]:
+    """Return the numbers of each layer for some tokens, and the last hidden states."""
     layers, values = [], []
 
     def keep(layer: TappedLayer) -> None:
@@ -59,16 +85,8 @@ def fingerprint(
         values.append(_of_norms(layer.values))
         on_layer(layer)
 
-    hidden = tap(model, _fixed_tokens(model), keep)[0]
-    # only now: some rotary embeddings keep the frequencies of the longest input so far until then
-    # now under one name, now under two
-    buffers = dict.fromkeys(map(_of_buffer, decoder_of(model).buffers()))
-    return {
-        "layers": layers,
-        "values": values,
-        "tokens": [*map(_of_activations, hidden)],
-        "buffers": [*buffers],
-    }
+    hidden = tap(model, ids, keep)[0]
+    return {"layers": layers, "values": values}, hidden
 
 
 def other_output(old: Mapping[str, Any], new: Mapping[str, Any], dtype: str) -> str | None:
@@ -82,10 +100,13 @@ def other_output(old: Mapping[str, Any], new: Mapping[str, Any], dtype: str) -> 
         "tokens": ("the last hidden states", rounding),
         "buffers": ("buffer {}", OF_BUFFERS),
     }
+    for name in ("layers", "values", "tokens"):
+        words, limit = places[name]
+        places[OF_TEXT + name] = f"{words} of the first document", limit
     for name, (words, limit) in places.items():
-        if name not in old:
+        if name not in old or name not in new:
             continue  # of a run that does not tell it
-        pairs = zip_longest(old[name], new.get(name, ()), fillvalue=math.inf)
+        pairs = zip_longest(old[name], new[name], fillvalue=math.inf)
         for place, (one, other) in enumerate(pairs):
             alike = one is not None and other is not None and abs(one - other) < limit
             if one != other and not alike:

@@ -97,6 +97,7 @@ class HeldModel:
                 sha256=weights_sha256(self.decoder) if self.hashed else None,
                 dtype=_dtype(self.decoder),
                 device=str(device_of(self.decoder)),
+                held=True,
             )
         finally:
             for module in trained:

@@ -71,13 +71,15 @@ class LoadedModel:
     """Of the Python code that came with it (`digests.code_sha256`); None where none did."""
     fingerprint: Mapping[str, list[float | None]] | None = None
     """Numbers of what it does (`fingerprint.fingerprint`)."""
+    held: bool = False
+    """Whether the caller holds it, who may change it from call to call."""
 
     def provenance(self) -> dict[str, Any]:
         """Return what a run records of its model; of a sliding window, code and a fingerprint only
         where there is one, of the beginning-of-text token (None: there is none) only where there is
         a tokenizer.
         """
-        left_out = {"model", "tokenizer"} | {
+        left_out = {"model", "tokenizer", "held"} | {
             name
             for name in ("sliding_window", "code_sha256", "fingerprint")
             if getattr(self, name) is None

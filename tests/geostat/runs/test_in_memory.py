@@ -240,3 +240,21 @@ def test_a_model_that_computes_other_numbers_is_not_mixed_in(tmp_path: Path, has
         assert "Use fresh=True" in str(seen.value)
     hook.remove()
     assert gs.capture(model, documents=ids, **asked)["capture"].sizes["document"] == 3
+
+
+def test_what_acts_late_in_a_document_makes_another_model(tmp_path: Path):
+    def late(module: torch.nn.Module, given: object, output: torch.Tensor) -> torch.Tensor:
+        output[:, 80:81] += 5.0  # a position that the fixed input of the fingerprint has not
+        return output
+
+    ids = np.random.default_rng(0).integers(3, 90, (2, 100))
+    asked = {"null": False, "out": tmp_path, **ASKED, "length": 100}
+    model = tiny("llama")
+    gs.capture(model, documents=ids[:1], **asked)
+    hook = model.model.layers[0].register_forward_hook(late)
+    with pytest.raises(InputError, match="attention of layer 1 of the first document on"):
+        gs.capture(model, documents=ids, **asked)
+    with pytest.raises(InputError, match="holds document 'document 0' where this run reads"):
+        gs.capture(model, documents=ids[::-1], **asked)
+    hook.remove()
+    assert gs.capture(model, documents=ids, **asked)["capture"].sizes["document"] == 2
