@@ -27,6 +27,7 @@ from empirical.store.journal import Entry
 from empirical.store.layout import GroupPlan
 from empirical.store.settling import Drafts
 from empirical.store.store import Store
+from empirical.tap.interface import whole_products
 from empirical.tap.tap import TappedLayer
 
 
@@ -166,8 +167,9 @@ class Measuring:
                 measured[slot].observe(view)
             on_layer(tapped.index + 1)
 
-        source.hand_over(batch.documents, batch.token_ids, queries, observe)
-        buffers = [one.whole() for one in measured]
+        with whole_products():
+            source.hand_over(batch.documents, batch.token_ids, queries, observe)
+            buffers = [one.whole() for one in measured]
         for buffer, ids in zip(buffers, batch.token_ids, strict=True):
             for arrays in buffer.arrays.values():
                 if "token_id" in arrays:

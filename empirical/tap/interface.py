@@ -172,8 +172,8 @@ def forward(
 
 @contextmanager
 def as_it_is(model: torch.nn.Module) -> Iterator[None]:
-    """Run a model in its own types, as it is written and without gradients, whatever autocast or
-    compilation of its caller.
+    """Run a model in its own types, as it is written and without gradients, whatever autocast,
+    precision of products or compilation of its caller.
 
     Raises:
         InputError: the model itself raises something, which is quoted; what `attend` raises is
@@ -185,7 +185,9 @@ def as_it_is(model: torch.nn.Module) -> Iterator[None]:
         for kind in sorted({"cpu"} | {device.type for device in devices if device is not None}):
             if torch.amp.is_autocast_available(kind):
                 stack.enter_context(torch.autocast(kind, enabled=False))
-        stack.enter_context(_uncompiled())
+        stack.enter_context(whole_products())
+        if "torch._dynamo" in sys.modules:  # something was compiled
+            stack.enter_context(_WRITTEN.asked())
         try:
             yield
         except InputError:
@@ -202,25 +204,49 @@ def as_it_is(model: torch.nn.Module) -> Iterator[None]:
             ) from error
 
 
+class _Shared:
+    """A state of the process that holds while any thread asks for it."""
+
+    def __init__(self, state: Callable[[], AbstractContextManager[Any]]) -> None:
+        self.state, self.lock, self.asking = state, Lock(), 0
+        self.held = ExitStack()
+
+    @contextmanager
+    def asked(self) -> Iterator[None]:
+        with self.lock:
+            if not self.asking:
+                self.held.enter_context(self.state())
+            self.asking += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.asking -= 1
+                if not self.asking:
+                    self.held.close()
+
+
 @contextmanager
-def _uncompiled() -> Iterator[None]:
-    """Let what was compiled run as it is written, until the last of the threads that ask for it is
-    done.
-    """
-    if "torch._dynamo" not in sys.modules:  # nothing was compiled
-        yield
-        return
-    with _LOCKS_ALONE:
-        if not _STANCES:
-            _STANCES.append(torch.compiler.set_stance("force_eager"))
-        _STANCES.append(None)
+def _whole_products() -> Iterator[None]:
+    """Multiply matrices of float32 in float32, whichever coarser type a caller allows for them."""
+    backends = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)  # type: ignore[attr-defined]
+    before = [backend.fp32_precision for backend in backends]
     try:
+        for backend in backends:
+            backend.fp32_precision = "ieee"
         yield
     finally:
-        with _LOCKS_ALONE:
-            _STANCES.pop()
-            if len(_STANCES) == 1:
-                _STANCES.pop().__exit__(None, None, None)
+        for backend, precision in zip(backends, before, strict=True):
+            backend.fp32_precision = precision
+
+
+_WRITTEN: Final = _Shared(lambda: torch.compiler.set_stance("force_eager"))
+_WHOLE: Final = _Shared(_whole_products)
+
+
+def whole_products() -> AbstractContextManager[None]:
+    """Have all threads multiply float32 in float32, until the last that asks for it is done."""
+    return _WHOLE.asked()
 
 
 @contextmanager
@@ -272,8 +298,6 @@ def alone(decoder: PreTrainedModel) -> AbstractContextManager[Any]:
 
 _LOCKS: Final[WeakKeyDictionary[PreTrainedModel, Any]] = WeakKeyDictionary()
 _LOCKS_ALONE: Final = Lock()
-_STANCES: Final[list[Any]] = []
-"""The compiler's stance while models run as they are written, and an entry for each that does."""
 
 
 def _mask(*args: object, **keywords: object) -> Tensor | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -42,6 +42,29 @@ def test_autocast_around_a_measurement_changes_nothing(family: str, kind: torch.
     with torch.autocast("cpu", dtype=kind):
         assert_same(read(model), expected)
         assert torch.is_autocast_enabled("cpu")
+
+
+@pytest.fixture
+def coarse() -> Iterator[None]:
+    """Products of float32 in bfloat16, where the processor has them."""
+    torch.set_float32_matmul_precision("medium")
+    yield
+    torch.set_float32_matmul_precision("highest")
+
+
+@pytest.mark.usefixtures("coarse")
+def test_products_of_float32_are_whole_whatever_the_caller_allows() -> None:
+    model = tiny("llama")
+    inside: list[str] = []
+    hook = model.model.norm.register_forward_hook(
+        lambda *given: inside.append(torch.backends.mkldnn.matmul.fp32_precision)
+    )
+    found = read(model)
+    hook.remove()
+    assert inside == ["ieee"]
+    assert torch.get_float32_matmul_precision() == "medium"
+    torch.set_float32_matmul_precision("highest")
+    assert_same(found, read(model))
 
 
 def test_a_model_with_an_autocast_of_its_own_is_refused() -> None:
