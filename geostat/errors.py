@@ -64,7 +64,19 @@ KEYWORDS: Final = {
 """Options of the command that have another name in Python."""
 ALIKE: Final = (
     *("length", "queries", "dtype", "device", "revision", "out", "field", "dataset", "split"),
-    *("n", "seed", "tolerances", "tau", "mode", "target", "layers", "each"),
+    *(
+        "n",
+        "batch",
+        "measure",
+        "convention",
+        "seed",
+        "tolerances",
+        "tau",
+        "mode",
+        "target",
+        "layers",
+        "each",
+    ),
     *("sizes", "budgets", "draws", "contexts", "lengths"),
 )
 OPTION: Final = re.compile(rf"--({'|'.join((*KEYWORDS, *ALIKE))})\b")

@@ -147,11 +147,11 @@ def seconds_of(path: Path) -> dict[str, float] | None:
     seconds = _known(path).get("seconds")
     if not isinstance(seconds, dict):
         return None
-    return {
-        str(name): float(value)
-        for name, value in seconds.items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < CENTURY
-    }
+    return {str(name): float(value) for name, value in seconds.items() if _is_time(value)}
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < CENTURY
 
 
 def commands_of(path: Path) -> list[str]:
@@ -205,7 +205,7 @@ def _add_session(path: Path, kept: Sequence[int], seconds: float) -> None:
 
 def _is_session(record: Any) -> bool:
     """Whether a record is that of a session; what else stands there was not written by geostat."""
-    return isinstance(record, dict) and isinstance(record.get("seconds"), int | float)
+    return isinstance(record, dict) and _is_time(record.get("seconds"))
 
 
 def _machine() -> dict[str, Any]:

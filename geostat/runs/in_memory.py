@@ -14,7 +14,7 @@ import torch
 from empirical.sources.given import HeldModel, documents, entries_of, held, tokenizer_of
 from empirical.sources.texts import Corpus, Document
 from geostat.errors import InputError
-from geostat.runs.settings import Settings, settings_of
+from geostat.runs.settings import Settings, refuse_no_flags, settings_of
 
 LOADING: Final = ("revision", "dtype", "device", "trust_remote_code", "allow_pickle")
 """Settings by which a model is loaded."""
@@ -49,6 +49,7 @@ def asked(
             f"documents={given}: expected text files or folders, texts or token ids. How many is"
             f" count={given}."
         )
+    refuse_no_flags(hash_weights=hash_weights)
     if client is not None:
         further["cluster"] = client
     entries = _entries(given, field=str(further.get("field", "text")))

@@ -36,7 +36,7 @@ from geostat.bounds.own_cosines import MeasuredEnvelope
 from geostat.errors import InputError
 from geostat.runs.console import QUIET, Console, compilation_told
 from geostat.runs.files import capture_session, refuse_unwritable, store_path
-from geostat.runs.settings import Settings, refuse_text_as_model, sizes
+from geostat.runs.settings import Settings, refuse_no_flags, refuse_text_as_model, sizes
 
 
 def text_of(settings: Settings) -> texts.Corpus:
@@ -140,7 +140,7 @@ def measure(
         StoreError: if the run there is damaged (unless `fresh`; not even then if its manifest
             cannot be read).
     """
-    options, path = options_of(settings), _place(out, fresh=fresh)
+    options, path = options_of(settings), _place(out, fresh=fresh, null=null)
     if model is None:
         refuse_text_as_model(settings)
     with capture_session(path) as kept:
@@ -220,7 +220,7 @@ def measure_tensors(
     """
     layers, heads = tensors.sizes["layers"], tensors.sizes["heads"]
     refuse_unknown_heads(settings.heads, layers=layers, heads=heads)
-    path = _place(out, fresh=fresh)
+    path = _place(out, fresh=fresh, null=null)
     with capture_session(path) as kept:
         store = captured(
             tensors, tensors.windows, path, settings, kept, null=null, fresh=fresh, console=console
@@ -230,8 +230,9 @@ def measure_tensors(
         return store
 
 
-def _place(out: Path, *, fresh: bool) -> Path:
-    """Find where the store goes; an InputError where that cannot be."""
+def _place(out: Path, *, fresh: bool, null: bool) -> Path:
+    """Find where the store goes; an InputError where that cannot be, or of what is no flag."""
+    refuse_no_flags(fresh=fresh, null=null)
     path = path_of(store_path(out))
     if path.exists():
         read_root(path, damaged=fresh)  # refuses what is no run

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import signature
+from operator import index
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,16 +73,18 @@ class Settings:
             ("batch", 1),
             ("seed", 0),
         ):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                seen = value if isinstance(value, int) else repr(value)
+            given = getattr(self, name)
+            value = whole(given)
+            if value is None or value < least:
                 raise InputError(
-                    f"--{name} {seen}: expected at least {least}, a whole number. Use --{name}"
+                    f"--{name} {given!r}: expected at least {least}, a whole number. Use --{name}"
                     f" {least} or more."
                 )
+            object.__setattr__(self, name, value)
             most = DOCUMENTS if name == "documents" else MOST
             if name != "seed" and value > most:
                 raise InputError(f"--{name} {value}: expected at most {most}. Use fewer.")
+        refuse_no_flags(trust_remote_code=self.trust_remote_code, allow_pickle=self.allow_pickle)
         Queries.read(self.queries, self.length)
         if isinstance(self.cluster, str):
             place(self.cluster)
@@ -108,6 +111,27 @@ class Settings:
     def analysed(self) -> Queries:
         """Which queries of a window are analysed."""
         return Queries.read(self.queries, self.length)
+
+
+def whole(given: Any) -> int | None:
+    """Return a whole number as Python's, NumPy's included; None of anything else.
+
+    >>> whole(np.int64(3)), whole(True), whole(3.0)
+    (3, None, None)
+    """
+    try:
+        return None if isinstance(given, bool) else index(given)
+    except TypeError:
+        return None
+
+
+def refuse_no_flags(**flags: Any) -> None:
+    """Refuse by an InputError what is neither True nor False: any text, "no" among them, would
+    count as True.
+    """
+    for name, given in flags.items():
+        if not isinstance(given, bool | np.bool_):
+            raise InputError(f"{name} {given!r}: expected True or False. Give one of those.")
 
 
 MOST: Final = 2**31 - 1

@@ -142,7 +142,9 @@ def test_seconds_that_none_took_are_passed_over(tmp_path: Path):
 
 
 def test_records_that_are_none_are_passed_over(tmp_path: Path):
-    known = {"captures": [None, {"seconds": "x"}, {"documents": 1, "seconds": 2.0}]}
+    known = {
+        "captures": [None, {"seconds": "x"}, {"seconds": 10**400}, {"documents": 1, "seconds": 2.0}]
+    }
     known["seconds"] = {"capture": None, "fit": 1.5}
     (tmp_path / "run.json").write_text(json.dumps(known), encoding="utf-8")
     assert seconds_of(tmp_path / "run.zarr") == {"fit": 1.5}

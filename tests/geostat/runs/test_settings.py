@@ -73,6 +73,8 @@ def test_sizes_out_of_range_are_refused_in_one_line_with_the_remedy(text):
         ({"documents": 2**63}, "--documents 9223372036854775808: expected at most 1048576"),
         ({"length": 10**30}, f"--length {10**30}: expected at most 2147483647"),
         ({"length": "40"}, "--length '40': expected at least 4, a whole number"),
+        ({"documents": True}, "--documents True: expected at least 1, a whole number"),
+        ({"trust_remote_code": "no"}, "trust_remote_code 'no': expected True or False"),
         ({"documents": 2.5}, "--documents 2.5: expected at least 1, a whole number"),
         (
             {"model": " "},
@@ -104,6 +106,17 @@ def test_settings_out_of_range_are_refused(change, said):
     with pytest.raises(InputError) as caught:
         Settings(**change)
     assert said in str(caught.value)
+
+
+def test_numbers_of_numpy_are_numbers():
+    asked = Settings(documents=np.int64(2), seed=np.uint8(3))
+    assert [type(one) for one in (asked.documents, asked.seed)] == [int, int]
+
+
+@pytest.mark.parametrize("flag", ["fresh", "null"])
+def test_a_word_is_no_flag(tmp_path: Path, flag: str):
+    with pytest.raises(InputError, match=f"^{flag} 'no': expected True or False"):
+        measurement.measure(Settings(), tmp_path, **{flag: "no"})
 
 
 def test_the_least_length_is_the_same_for_windows_and_settings():
