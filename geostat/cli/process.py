@@ -59,6 +59,7 @@ class Guarded(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was named."""
         with _reported():
+            os.getcwd()  # in one that was removed Intel's MKL ends the process
             done = super().invoke(ctx)
             sys.stdout.flush()
             return done

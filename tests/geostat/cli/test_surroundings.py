@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.places import ROOT
 from support.spine import Finished, capturing, geostat, refused
 
 PROGRAM = (sys.executable, "-m", "geostat.cli.app")
@@ -35,6 +36,23 @@ def test_a_backend_that_matplotlib_lacks_is_none_of_ours(finished: Finished, tmp
     words = ("figures", finished.out, "--only", "claims", "--format", "svg", "--out", tmp_path)
     said = called(*words, MPLBACKEND="nonsense")
     assert (said.returncode, said.stderr) == (0, "")
+
+
+def test_a_working_folder_that_was_removed_is_one_line(tmp_path: Path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    program = f"import os; os.rmdir({str(gone)!r}); from geostat.cli.app import main; main()"
+    said = subprocess.run(
+        [sys.executable, "-c", program, "doctor"],
+        cwd=gone,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=dict(os.environ) | {"PYTHONPATH": str(ROOT)},
+    )
+    assert (said.returncode, said.stdout) == (2, "")
+    assert said.stderr.startswith("geostat: the working folder: failed (No such file or directory)")
+    assert said.stderr.count("\n") == 1
 
 
 def test_no_name_moves_or_colours_a_terminal(finished: Finished, tmp_path: Path):
