@@ -43,8 +43,11 @@ PROBED: Final = 64
 PROBE_FAULT: Final = 0.01
 """‖Δh‖/‖h‖ beyond what another order of sums explains; in bfloat16, of the same kernels."""
 KERNEL_FAULT: Final = 0.5
-"""The same of other kernels in types of 16 bits: from transformers' eager attention to PyTorch's,
-the last hidden states of the built-in model move by 0.2."""
+"""The same of other kernels in types of 16 bits, at most: from transformers' eager attention to
+PyTorch's, the last hidden states of the built-in model move by 0.2."""
+KERNELS: Final = 4
+"""By how many times as much as those two differ a model's own attention may differ from PyTorch's,
+in types of 16 bits."""
 
 FAULT = {"float32": 1e-3}
 FAULT_OTHERWISE = 0.2
@@ -160,8 +163,12 @@ def refuse_other_forward(model: torch.nn.Module, decoder: PreTrainedModel) -> No
             own = forward(decoder, ids, None)
         except InputError:  # as of a kernel that this machine lacks
             own = None
-        limit = PROBE_FAULT if decoder.dtype == torch.float32 else KERNEL_FAULT
         tapped = run_decoder(decoder, ids, None, Attention.output)
+        with implementation(decoder, "eager"):
+            expected = forward(decoder, ids, None)
+        limit = PROBE_FAULT
+        if decoder.dtype != torch.float32:
+            limit = min(KERNEL_FAULT, max(limit, KERNELS * apart(tapped, expected)))
         if own is not None and not alike(own, tapped, limit):
             raise InputError(
                 f"{name}: its own attention ({decoder.config._attn_implementation}) gives other"
@@ -171,7 +178,6 @@ def refuse_other_forward(model: torch.nn.Module, decoder: PreTrainedModel) -> No
         if model is decoder:
             return
         with implementation(decoder, "eager"):
-            expected = forward(decoder, ids, None)
             found, why = _handed(model, decoder, ids.to(device_of(decoder)))
     if found is not None and not alike(found, expected, PROBE_FAULT):
         raise InputError(
@@ -219,10 +225,18 @@ def _handed(
 
 def alike(one: Tensor, other: Tensor, limit: float) -> bool:
     """Whether hidden states differ by rounding alone, where they are numbers."""
+    return apart(one, other) <= limit
+
+
+def apart(one: Tensor, other: Tensor) -> float:
+    """Return by how much hidden states differ where they are numbers, as a share of their length;
+    infinity where they are numbers in other places.
+    """
     if one.shape != other.shape or not torch.equal(one.isfinite(), other.isfinite()):
-        return False
+        return math.inf
     one, other = (torch.where(each.isfinite(), each, 0.0).float() for each in (one, other))
-    return bool((one - other).norm() <= limit * other.norm())
+    difference, length = float((one - other).norm()), float(other.norm())
+    return difference / length if length else math.inf if difference else 0.0
 
 
 def _largest(

@@ -230,3 +230,23 @@ def test_attention_of_a_model_s_own_is_refused(
         InputError, match=r"its own attention .* gives other hidden states than that"
     ):
         refuse_other_forward(model if whole else model.get_decoder(), model.get_decoder())
+
+
+def weaker(*given: Any, **more: Any) -> Any:
+    output, weights = eager_attention_forward(*given, **more)
+    return 0.9 * output, weights
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_attention_that_differs_by_more_than_kernels_do_is_refused_in_16_bits(
+    kind: torch.dtype,
+) -> None:
+    AttentionInterface.register("weaker", weaker)
+    AttentionMaskInterface.register("weaker", ALL_MASK_ATTENTION_FUNCTIONS["eager"])
+    model = tiny("llama").to(kind)
+    refuse_other_forward(model, model.get_decoder())
+    model.set_attn_implementation("eager")
+    refuse_other_forward(model, model.get_decoder())
+    model.set_attn_implementation("weaker")
+    with pytest.raises(InputError, match=r"its own attention .weaker. gives other hidden states"):
+        refuse_other_forward(model, model.get_decoder())
