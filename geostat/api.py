@@ -18,7 +18,7 @@ from empirical.store.stored_run import StoredRun
 from geostat.comparison.compare import compare as lay_side_by_side
 from geostat.comparison.reading import Source
 from geostat.display.tree import with_display
-from geostat.errors import one_error, shown_whole
+from geostat.errors import one_error, refuse_no_flags, shown_whole
 from geostat.fits.one_head import fit_head as fit_one
 from geostat.fits.pooled.depth import depth_trend as trend_over_depth
 from geostat.fits.pooled.fit import pooled_fit as fit_together
@@ -229,6 +229,7 @@ def confront(
     >>> len(env["summary"].attrs["sentences"])
     5
     """
+    refuse_no_flags(swap=swap, predict=predict)
     make = partial(
         stages.confronted,
         with_fits(run, fits),
@@ -285,6 +286,7 @@ def compare(
     """
     from reports.comparison.page import write_comparison
 
+    refuse_no_flags(quick=quick)
     data = lay_side_by_side(runs, quick=quick)
     if out is not None:
         with shown_whole("the comparison"):

@@ -45,6 +45,15 @@ def refuse_unknown(value: str, known: Collection[str], seen: str, *, verb: str =
         raise InputError(f"{seen}{comma} expected one of {', '.join(known)}. {verb} one of those.")
 
 
+def refuse_no_flags(**flags: object) -> None:
+    """Refuse what is no truth value, Python's or NumPy's: any text, "no" among them, would count
+    as True.
+    """
+    for name, given in flags.items():
+        if type(given).__name__ not in ("bool", "bool_"):
+            raise InputError(f"{name} {given!r}: expected a truth value. Use True or False.")
+
+
 KEYWORDS: Final = {
     "documents": "count",
     "text": "documents",

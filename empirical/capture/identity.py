@@ -150,7 +150,7 @@ def refuse_other(store: StoredRun, recorded: Mapping[str, Any], windows: Windows
     held, names, does = store.documents, windows.names, None
     for name, old, new in differing(store.attributes, recorded):
         if name == FINGERPRINT:
-            does = new  # of the same text, if that is the same
+            does = new  # told last: where the text differs, so does what a model makes of it
             continue
         raise InputError(
             f"{store.path}: was measured with {name} = {old}, this run has {new}. Use --fresh"

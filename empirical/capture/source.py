@@ -103,7 +103,7 @@ class Tapped:
         return there
 
     def provenance(self) -> dict[str, Any]:
-        """Which model it is."""
+        """Which model it is; one that the caller holds runs over the first document for that."""
         told = dict(self.model.provenance())
         if self.first is not None and self.model.held and "fingerprint" in told:
             ids = torch.as_tensor(self.first.astype(np.int64))

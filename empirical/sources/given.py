@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Number
 from pathlib import Path
 from typing import Any, Final
 
@@ -255,14 +256,15 @@ def _of_table(table: Any, first: int, field: str) -> list[Document]:
     masks = [None] * len(rows) if column is None else _rows(column)
     if len(masks) != len(rows):
         raise InputError(
-            f"document {first}: {len(rows)} rows of {name} have an attention_mask of {len(masks)}"
-            " rows, expected equally many. Give both as the tokenizer returned them."
+            f"document {first}: {name} has {len(rows)} rows, its attention_mask {len(masks)},"
+            " expected equally many. Give both as the tokenizer returned them."
         )
     out = []
     for number, (row, mask) in enumerate(zip(rows, masks, strict=True), start=first):
         where = f"document {number}"
         if name == "input_ids":
-            out.append(Document(name=where, text="", token_ids=_unpadded(row, mask, where)))
+            ids = _unpadded(row, mask, where)
+            out.append(Document(name=where, text="", token_ids=ids, masked=mask is not None))
         else:
             out.append(Document(name=where, text=texts.text_of({field: row}, field, where)))
     return out
@@ -271,7 +273,7 @@ def _of_table(table: Any, first: int, field: str) -> list[Document]:
 def _rows(column: Any) -> list[Any]:
     """Rows of a column; of a record, whose only row is no list of rows, that one."""
     rows = [*column] if isinstance(column, Iterable) and not isinstance(column, str) else []
-    alone = not rows or isinstance(rows[0], int) or getattr(rows[0], "ndim", 1) == 0
+    alone = not rows or isinstance(rows[0], Number) or getattr(rows[0], "ndim", 1) == 0
     return [column] if alone else rows
 
 

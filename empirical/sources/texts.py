@@ -53,6 +53,8 @@ class Document:
     """What kind of text it is, among those that its corpus mixes."""
     token_ids: tuple[int, ...] | None = None
     """Its tokens, where these are what is given in place of a text."""
+    masked: bool = False
+    """Whether an attention mask came with them, which tells what is padding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

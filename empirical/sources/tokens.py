@@ -55,7 +55,9 @@ def tokens_of(
             given begin or end with padding.
     """
     if document.token_ids is not None:
-        _refuse_padding(config if tokenizer is None else tokenizer, document)
+        if not document.masked:
+            told = config if tokenizer is None else tokenizer
+            _refuse_padding(told, document.name, document.token_ids, length)
         return document.token_ids
     if tokenizer is None:
         raise InputError(
@@ -86,19 +88,20 @@ def tokens_of(
     return ids
 
 
-def _refuse_padding(told: Any, document: Document) -> None:
-    """Refuse token ids that begin or end with padding, as a tokenizer or a configuration tells it.
-    One token that also begins or ends a text, as the pad of many models does, is none.
+def _refuse_padding(told: Any, name: str, ids: Sequence[int], length: int) -> None:
+    """Refuse token ids whose window of `length` begins or ends with padding, as a tokenizer or a
+    configuration tells it. One token that also begins or ends a text, as the pad of many models
+    does, is none.
     """
-    pad, *ends = (getattr(told, f"{kind}_token_id", None) for kind in ("pad", "bos", "eos"))
-    ids = document.token_ids or ()
+    pad, *others = (getattr(told, f"{kind}_token_id", None) for kind in ("pad", "bos", "eos"))
+    ends = {one for other in others for one in (other if isinstance(other, list) else [other])}
     for end, row in (("start", ids), ("end", ids[::-1])):
         pads = sum(1 for _ in takewhile(lambda one: one == pad, row))
-        if pads > (pad in ends):
+        if pads > (pad in ends) and (end == "start" or len(ids) - pads < length):
             raise InputError(
-                f"{document.name}: {pads} pad tokens (id {pad}) stand at its {end}, expected those"
-                " of the text alone. Give its tokens without padding, or what the tokenizer"
-                " returned, with its attention_mask."
+                f"{name}: {'a pad token' if pads == 1 else f'{pads} pad tokens'} (id {pad}) at its"
+                f" {end}, expected those of the text alone. Give its tokens without padding, or"
+                " what the tokenizer returned, with its attention_mask."
             )
 
 
@@ -114,10 +117,10 @@ def unpadded(ids: Sequence[int], mask: Any) -> list[int]:
     if mask is None:
         return list(ids)
     seen = np.array(mask.tolist() if hasattr(mask, "tolist") else mask, dtype=object)
-    if seen.shape != (len(ids),) or not np.isin(seen, (0, 1)).all():
-        raise ValueError(
-            f"an attention_mask of shape {seen.shape}, or of others than zeros and ones"
-        )
+    if seen.shape != (len(ids),):
+        raise ValueError(f"an attention_mask of shape {seen.shape}")
+    if not np.isin(seen, (0, 1)).all():
+        raise ValueError("an attention_mask of other numbers than zeros and ones")
     if np.count_nonzero(np.diff(seen.astype(int), prepend=0) == 1) > 1:
         raise ValueError("an attention_mask that hides tokens within the text")
     return list(compress(ids, seen))

@@ -101,10 +101,7 @@ def zarr_awaited() -> Iterator[None]:
 
 
 async def _others() -> None:
-    """End once every other task of this event loop has; from now on it complains of none, for one
-    that failed is what is told.
-    """
-    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+    """End once every other task of this event loop has."""
     await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}), return_exceptions=True)
 
 

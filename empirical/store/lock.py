@@ -30,8 +30,8 @@ NO_LOCK: Final = "{lock}: is no file, expected the lock of the run or nothing. R
 
 
 def recover(path: Path) -> None:
-    """Put in order, holding the lock, what killed processes left: moves that began here are
-    finished, what was not written whole is removed, documents of the journal are settled.
+    """Put in order, holding the lock, what killed processes left: moves that can be finished
+    are, what was not written whole is removed, documents of the journal are settled.
 
     Nothing is done in a run that is damaged, or in which something stands that is no file or folder
     of its own: who opens it says so.

@@ -5,8 +5,8 @@ The root's zarr.json holds it: `layout` and `results`, a digest for each file of
 coordinates and result groups; `rows`, what the file of the documents' rows must end in (their
 chunks' digests stand there); and a digest of the text itself.
 `pending` lists moves that are under way: drafts lie ready beside the store, so a killed process's
-moves can be finished (`finish`), on the machine where they began: what a run from elsewhere lists
-is never carried out. Imports the bundle.
+moves can be finished (`finish`), where they began: what a run from elsewhere lists is never carried
+out. Imports the bundle.
 """
 
 from __future__ import annotations
@@ -271,26 +271,26 @@ def forget(pending: Mapping[str, Any]) -> None:
 
 
 def can_finish(path: Path, pending: Mapping[str, Any]) -> bool:
-    """Whether these very moves began in this place, on this machine and for this user, and all that
-    is to be moved lies ready, or was moved: not so in a copy of the run.
+    """Whether these very moves began in this place, on this machine and for this user, and every
+    file that is to be moved lies ready, or was moved: not so in a copy of the run.
     """
     try:
         noted = _begun(pending).read_text(encoding="utf-8")
     except (OSError, ValueError, InputError):
         return False
     return noted == _digest_of(path, pending) and all(
-        os.path.lexists(beside(path, "ready") / name) or _moved(path, name, pending["then"])
+        any(_is_whole(folder, name, pending["then"]) for folder in (beside(path, "ready"), path))
         for name in pending["moves"]
     )
 
 
-def _moved(path: Path, name: str, then: Mapping[str, Any]) -> bool:
-    """Whether a file or a group of the run is what it is to be."""
-    files = then.get("results", {}).get(name)
-    if files is not None:
-        return digests(files_below(path / name), path) == files
-    with suppress(OSError):
-        return digest(path, name) == then.get("layout", {}).get(name)
+def _is_whole(folder: Path, name: str, then: Mapping[str, Any]) -> bool:
+    """Whether a file or a group below a folder is what the run is to hold then."""
+    with suppress(OSError, StoreError):
+        files = then.get("results", {}).get(name)
+        if files is not None:
+            return digests(files_below(folder / name), folder) == files
+        return digest(folder, name) == then.get("layout", {}).get(name)
     return False
 
 
@@ -327,18 +327,21 @@ def finish(path: Path) -> None:
 
 
 def give_up(path: Path) -> bool:
-    """Give up moves that are under way, if there are any: what they have changed is damaged then.
-    For who holds the lock, and makes results anew.
+    """Give up moves of results that are under way; whether there were any. What they have changed
+    is damaged then. For who holds the lock, and makes results anew. Moves that make room for
+    documents stay: what was measured is never given up.
     """
     attributes = read_root(path)
     manifest = attributes["manifest"]
-    if (pending := manifest.pop("pending", None)) is not None:
-        with writing(path):
-            for name in pending["then"].get("results", {}).keys() - manifest["results"].keys():
-                _remove(path, name)
-            save(path, attributes)
-            bundle.clear_away(beside(path, "ready"))
-    return pending is not None
+    pending = manifest.pop("pending", None)
+    if pending is None or "layout" in pending["then"]:
+        return False
+    with writing(path):
+        for name in pending["then"].get("results", {}).keys() - manifest["results"].keys():
+            _remove(path, name)
+        save(path, attributes)
+        bundle.clear_away(beside(path, "ready"))
+    return True
 
 
 def _remove(path: Path, group: str) -> None:

@@ -228,16 +228,30 @@ class _Shared:
 
 @contextmanager
 def _whole_products() -> Iterator[None]:
-    """Multiply matrices of float32 in float32, whichever coarser type a caller allows for them."""
+    """Multiply matrices of float32 in float32, whichever coarser type a caller allows for them.
+
+    PyTorch has two sets of switches for that, an older one and one for each backend, and refuses to
+    tell the older where they contradict each other.
+    """
     backends = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)  # type: ignore[attr-defined]
+    try:
+        older = torch.get_float32_matmul_precision()
+    except RuntimeError:  # the caller set the others
+        older = "highest"
     before = [backend.fp32_precision for backend in backends]
     try:
+        if older != "highest":
+            torch.set_float32_matmul_precision("highest")
         for backend in backends:
             backend.fp32_precision = "ieee"
         yield
     finally:
+        if older != "highest":
+            torch.set_float32_matmul_precision(older)
         for backend, precision in zip(backends, before, strict=True):
-            backend.fp32_precision = precision
+            backend.fp32_precision = "none"  # follows what is set for all backends
+            if backend.fp32_precision != precision:
+                backend.fp32_precision = precision
 
 
 _WRITTEN: Final = _Shared(lambda: torch.compiler.set_stance("force_eager"))

@@ -135,8 +135,8 @@ def parity(
     if not any(largest):
         raise InputError(
             f"{decoder.config.model_type}: every value state of the first document is zero,"
-            " expected trained weights and a text of tokens that they know. Get the model again, or"
-            " use another text."
+            " expected a trained model, and a text whose tokens have embeddings. Get the model"
+            " again, or use another text."
         )
     if not math.isfinite(hidden) and math.isfinite(sum(largest)):
         raise InputError(

@@ -141,9 +141,10 @@ def _fail(line: str, code: int) -> NoReturn:
 
 def prepare() -> None:
     """Make every stream one that can be used: a closed one is the null device, a letter that it
-    cannot encode is written as its code. matplotlib says there nothing but errors.
+    cannot encode is written as its code. Libraries log nothing there.
     """
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # as that it looks for fonts
+    for library in ("matplotlib", "asyncio"):  # fonts that are looked for, other tasks that failed
+        logging.getLogger(library).setLevel(logging.CRITICAL)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if (

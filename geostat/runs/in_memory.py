@@ -13,8 +13,8 @@ import torch
 
 from empirical.sources.given import HeldModel, documents, entries_of, held, tokenizer_of
 from empirical.sources.texts import Corpus, Document
-from geostat.errors import InputError
-from geostat.runs.settings import Settings, refuse_no_flags, settings_of
+from geostat.errors import InputError, refuse_no_flags
+from geostat.runs.settings import Settings, settings_of, whole
 
 LOADING: Final = ("revision", "dtype", "device", "trust_remote_code", "allow_pickle")
 """Settings by which a model is loaded."""
@@ -44,7 +44,7 @@ def asked(
             comes without a tokenizer.
         TypeError: for an unknown setting.
     """
-    if isinstance(given, int):
+    if whole(given) is not None:
         raise InputError(
             f"documents={given}: expected text files or folders, texts or token ids. How many is"
             f" count={given}."

@@ -33,10 +33,10 @@ from empirical.sources.tokens import texts_of_tokens
 from empirical.store.manifest import read_root
 from empirical.store.store import Store
 from geostat.bounds.own_cosines import MeasuredEnvelope
-from geostat.errors import InputError
+from geostat.errors import InputError, refuse_no_flags
 from geostat.runs.console import QUIET, Console, compilation_told
 from geostat.runs.files import capture_session, refuse_unwritable, store_path
-from geostat.runs.settings import Settings, refuse_no_flags, refuse_text_as_model, sizes
+from geostat.runs.settings import Settings, refuse_text_as_model, sizes
 
 
 def text_of(settings: Settings) -> texts.Corpus:

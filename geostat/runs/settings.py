@@ -22,7 +22,7 @@ from empirical.sources import models, windows
 from empirical.sources.paths import path_of
 from empirical.sources.queries import Queries
 from empirical.store.manifest_shape import DOCUMENTS
-from geostat.errors import InputError, refuse_unknown
+from geostat.errors import InputError, refuse_no_flags, refuse_unknown
 
 NAMES: dict[str, tuple[str, ...]] = {
     "convention": tuple(Convention),
@@ -76,8 +76,9 @@ class Settings:
             given = getattr(self, name)
             value = whole(given)
             if value is None or value < least:
+                seen = repr(given) if value is None else value
                 raise InputError(
-                    f"--{name} {given!r}: expected at least {least}, a whole number. Use --{name}"
+                    f"--{name} {seen}: expected at least {least}, a whole number. Use --{name}"
                     f" {least} or more."
                 )
             object.__setattr__(self, name, value)
@@ -125,15 +126,6 @@ def whole(given: Any) -> int | None:
         return None
 
 
-def refuse_no_flags(**flags: Any) -> None:
-    """Refuse by an InputError what is neither True nor False: any text, "no" among them, would
-    count as True.
-    """
-    for name, given in flags.items():
-        if not isinstance(given, bool | np.bool_):
-            raise InputError(f"{name} {given!r}: expected True or False. Give one of those.")
-
-
 MOST: Final = 2**31 - 1
 """Tokens of a window and documents at once, at most: what an index of 32 bits holds."""
 CAPTURE: Final = ("documents", "count", "length", "out", "fresh", "null")
@@ -159,7 +151,7 @@ def settings_of(
         InputError: if `documents` is a number, or a setting is refused.
         TypeError: for an unknown setting.
     """
-    if isinstance(documents, int):
+    if whole(documents) is not None:
         raise InputError(
             f"documents={documents}: expected text files or folders. How many is count={documents}."
         )

@@ -153,8 +153,8 @@ class Losses:
         if not math.isfinite(loss):
             raise InputError(
                 f"document {place}: the next-token loss is {loss}, expected a number. Try --dtype"
-                " float32; if it stays, the model's head or last layer, or what changes its logits,"
-                " gives what is none."
+                " float32; if it stays, the model's last layer or head, or something that changes"
+                " its logits, returns NaN or infinity."
             )
         return loss
 

@@ -23,7 +23,7 @@ from empirical.capture import source as source_module
 from empirical.capture.capture import capture
 from empirical.capture.identity import execution
 from empirical.capture.layer_view import LayerView, RunShape
-from empirical.capture.observers import Baselines, Geometry, QueryMeans, Sinks
+from empirical.capture.observers import Baselines, Buffers, Geometry, QueryMeans, Sinks
 from empirical.capture.source import Tapped
 from empirical.capture.waiting import Later, Waiting, to_host
 from empirical.errors import InputError
@@ -95,6 +95,26 @@ def test_layers_measured_together_have_the_numbers_of_each_alone(
     other = small_run(tmp_path / "other", **asked)
     for group in ("capture", "null", "queries", "sinks"):
         xr.testing.assert_allclose(one.read(group), other.read(group), rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_measured_on_a_device_multiplies_in_float32(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[str] = []
+    whole = document.Document.whole
+
+    def told(self: document.Document) -> Buffers:
+        found.append(torch.get_float32_matmul_precision())
+        return whole(self)
+
+    monkeypatch.setattr(document.Document, "whole", told)
+    torch.set_float32_matmul_precision("medium")
+    try:
+        small_run(tmp_path / "run", documents=2, measure="device")
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert found == ["highest"] * 2
 
 
 def test_a_run_is_not_gone_on_with_elsewhere(tmp_path: Path) -> None:

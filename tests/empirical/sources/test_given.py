@@ -268,10 +268,13 @@ def masked(mask: object, said: str, ids: object = ([1, 2],)) -> tuple[object, st
         masked([[1]], "has 2 token ids, and an attention_mask of shape (1,)"),
         masked(1, "has 2 token ids, and an attention_mask of shape ()"),
         masked(torch.ones(1, 1, 2, 2), "an attention_mask of shape (1, 2, 2)"),
-        masked([[[1], [1, 1]]], "an attention_mask of shape (2,)"),
-        masked([[0.0, -3e38]], "an attention_mask of shape (2,), or of others than zeros and ones"),
+        masked([[[1], [1, 1]]], "an attention_mask of other numbers than zeros and ones"),
+        masked([[0.0, -3e38]], "an attention_mask of other numbers than zeros and ones"),
         masked([[1, 0, 1]], "an attention_mask that hides tokens within the text", [[5, 6, 7]]),
-        masked([[1, 1]], "2 rows of input_ids have an attention_mask of 1 rows", [[1, 2], [3, 4]]),
+        masked(
+            [[1, 1]], "document 0: input_ids has 2 rows, its attention_mask 1,", [[1, 2], [3, 4]]
+        ),
+        masked([1.0], "an attention_mask of shape (1,)", [1, 2]),
         masked(torch.ones(1, 2, device="meta"), "has 2 token ids, and "),
         ([[[1], [2, 3]]], "document 0: is list, expected a text, a path, or token ids"),
         ([torch.zeros(3, dtype=torch.bfloat16)], "document 0: is Tensor of shape (3,), expected"),

@@ -4,6 +4,7 @@ what tokens stand for.
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from typing import Any
 
@@ -103,12 +104,13 @@ def given(*ids: int) -> Document:
 @pytest.mark.parametrize(
     ("pad", "ids", "end"),
     [
-        ("?", (0, 0, 5, 6), "2 pad tokens .id 0. stand at its start"),
-        ("?", (5, 6, 0), "1 pad tokens .id 0. stand at its end"),
-        ("?", (0, 0, 0), "3 pad tokens .id 0. stand at its start"),
-        ("</s>", (5, 6, 2, 2), "2 pad tokens .id 2. stand at its end"),
-        ("<s>", (1, 1, 1, 5), "3 pad tokens .id 1. stand at its start"),
+        ("?", (0, 0, 5, 6), "2 pad tokens .id 0. at its start"),
+        ("?", (5, 6, 0), "a pad token .id 0. at its end"),
+        ("?", (0, 0, 0), "3 pad tokens .id 0. at its start"),
+        ("</s>", (5, 2, 2), "2 pad tokens .id 2. at its end"),
+        ("<s>", (1, 1, 1, 5), "3 pad tokens .id 1. at its start"),
         ("</s>", (5, 6, 2), None),
+        ("?", (5, 6, 7, 0), None),  # beyond the window
         ("<s>", (1, 5, 6), None),
         ("?", (5, 0, 0, 6), None),
         (None, (0, 0, 5, 6), None),
@@ -126,7 +128,16 @@ def test_padding_is_no_text(pad: str | None, ids: tuple[int, ...], end: str | No
         else:
             with pytest.raises(InputError, match=f"^row: {end}, expected those of the text alone"):
                 cut_ids(given(*ids))
+        assert cut_ids(dataclasses.replace(given(*ids), masked=True)) == ids
     assert tokens_of(None, given(*ids), special_tokens="default", length=3) == ids
+
+
+def test_a_pad_that_is_one_of_several_ends_may_end_a_text():
+    config = PreTrainedConfig(pad_token_id=2, eos_token_id=[7, 2])
+    cut_ids = partial(tokens_of, None, special_tokens="default", length=9, config=config)
+    assert cut_ids(given(5, 6, 2)) == (5, 6, 2)
+    with pytest.raises(InputError, match=r"^row: 2 pad tokens"):
+        cut_ids(given(5, 2, 2))
 
 
 def test_what_a_tokenizer_pads_by_itself_is_no_text():

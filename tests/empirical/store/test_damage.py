@@ -395,6 +395,44 @@ def test_a_copy_of_a_run_takes_no_part_in_the_moves_of_its_original(
     assert Store.open(killed_while_moving).results == ["norms", "weights"]
 
 
+def test_moves_of_which_a_file_is_lost_are_not_begun(killed_while_moving: Path) -> None:
+    lost = next((beside(killed_while_moving, "ready") / "norms").rglob("c/*"))
+    kept, held = lost.read_bytes(), contents(killed_while_moving)
+    lost.unlink()
+    with pytest.raises(InputError, match="was stopped while it put results in place"):
+        Store.open(killed_while_moving)
+    assert contents(killed_while_moving) == held
+    lost.write_bytes(kept)
+    assert Store.open(killed_while_moving).results == ["norms", "weights"]
+
+
+@pytest.mark.parametrize("moved", [0, 1])
+def test_room_that_was_being_made_for_documents_is_never_given_up(
+    store: Store, monkeypatch: pytest.MonkeyPatch, moved: int
+) -> None:
+    def killed(*args: object) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(stored_run, "PATIENCE", 0.1)
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "finish", killed)
+        with pytest.raises(SystemExit):
+            store.extend(4)
+    ready = beside(store.path, "ready")
+    for file in sorted(ready.rglob("zarr.json"))[:moved]:
+        os.replace(file, store.path / file.relative_to(ready))
+    before = contents(store.path.parent)
+    with monkeypatch.context() as patched:
+        patched.setenv("GEOSTAT_CACHE", str(store.path.parent / "another cache"))
+        with pytest.raises(InputError, match="was stopped while it put results in place"):
+            Store.open(store.path, results=False)
+        assert not manifest.give_up(store.path)
+    assert contents(store.path.parent) == before
+    found = Store.open(store.path)
+    found.append(row("three"), arrays(3))
+    assert len(StoredRun.open(store.path).documents) == len(store.documents) + 1
+
+
 @pytest.mark.parametrize("moves", [0, 1, 2])
 def test_moves_that_nobody_can_finish_are_given_up_by_who_makes_results_anew(
     killed_while_moving: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, moves: int

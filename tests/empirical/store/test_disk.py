@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import os
 import re
 from pathlib import Path
@@ -27,7 +26,6 @@ from empirical.store import store as module
 from empirical.store.integrity import check
 from empirical.store.journal import file_of
 from empirical.store.layout import GroupPlan
-from empirical.store.settling import RunFiles
 from empirical.store.store import Store
 
 
@@ -220,25 +218,6 @@ def test_a_damaged_read_leaves_no_task_of_zarr_under_way(tmp_path: Path) -> None
     with pytest.raises(StoreError, match="damaged"):
         made.read("capture")
     assert len(asyncio.all_tasks(sync_module._get_loop())) == 0
-
-
-def test_a_machine_that_has_no_threads_left_is_one_line(
-    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    get = RunFiles.get
-
-    async def refused(self: RunFiles, key: str, *more: Any, **further: Any) -> Any:
-        if key.count("/") > 1:  # metadata of the arrays, which zarr reads side by side
-            raise RuntimeError("can't start new thread")
-        return await get(self, key, *more, **further)
-
-    sync_module._get_loop().set_exception_handler(None)
-    with monkeypatch.context() as patched:
-        patched.setattr(RunFiles, "get", refused)
-        with pytest.raises(InputError, match=r"cannot be read here .can't start new thread"):
-            Store.open(store.path).read("capture")
-    gc.collect()
-    assert caplog.messages == []
 
 
 def flushed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:

@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 from empirical.errors import InputError
 from empirical.intervention.loss import next_token_losses
 from empirical.tap.decoder import decoder_of
+from empirical.tap.interface import whole_products
 from empirical.tap.parity import parity
 from empirical.tap.tap import TappedLayer, tap
 
@@ -52,17 +53,42 @@ def coarse() -> Iterator[None]:
     torch.set_float32_matmul_precision("highest")
 
 
+def precisions() -> tuple[str, bool, str, str]:
+    """What PyTorch allows for products of float32, by its older switches and by those of
+    backends.
+    """
+    backends = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
+    return (
+        torch.get_float32_matmul_precision(),
+        torch.backends.cuda.matmul.allow_tf32,
+        *(backend.fp32_precision for backend in backends),
+    )
+
+
+@pytest.mark.parametrize("later", ["ieee", "tf32"])
+def test_a_precision_that_is_set_for_all_backends_goes_on_to_hold(later: str) -> None:
+    every = torch.backends
+    try:
+        for backend in (every.cuda.matmul, every.mkldnn.matmul):
+            backend.fp32_precision = "none"
+        every.fp32_precision = "tf32"
+        with whole_products():
+            assert every.cuda.matmul.fp32_precision == every.mkldnn.matmul.fp32_precision == "ieee"
+        every.fp32_precision = later
+        assert every.cuda.matmul.fp32_precision == every.mkldnn.matmul.fp32_precision == later
+    finally:
+        every.fp32_precision = "none"
+
+
 @pytest.mark.usefixtures("coarse")
 def test_products_of_float32_are_whole_whatever_the_caller_allows() -> None:
     model = tiny("llama")
-    inside: list[str] = []
-    hook = model.model.norm.register_forward_hook(
-        lambda *given: inside.append(torch.backends.mkldnn.matmul.fp32_precision)
-    )
+    inside: list[Any] = []
+    hook = model.model.norm.register_forward_hook(lambda *given: inside.append(precisions()))
     found = read(model)
     hook.remove()
-    assert inside == ["ieee"]
-    assert torch.get_float32_matmul_precision() == "medium"
+    assert inside == [("highest", False, "ieee", "ieee")]
+    assert precisions() == ("medium", True, "tf32", "bf16")
     torch.set_float32_matmul_precision("highest")
     assert_same(found, read(model))
 

@@ -55,6 +55,32 @@ def test_a_working_folder_that_was_removed_is_one_line(tmp_path: Path):
     assert said.stderr.count("\n") == 1
 
 
+NO_THREADS = """
+from empirical.store.settling import RunFiles
+get = RunFiles.get
+async def refused(self, key, *more, **further):
+    if key.count("/") > 1:  # metadata of the arrays, which zarr reads side by side
+        raise RuntimeError("can't start new thread")
+    return await get(self, key, *more, **further)
+RunFiles.get = refused
+from geostat.cli.app import main
+main()
+"""
+
+
+def test_a_machine_that_has_no_threads_left_is_one_line(finished: Finished):
+    said = subprocess.run(
+        [sys.executable, "-c", NO_THREADS, "fit", finished.store],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=dict(os.environ) | {"PYTHONPATH": str(ROOT)},
+    )
+    assert said.returncode == 2
+    lines = [line for line in said.stderr.splitlines() if "cannot be read here" not in line]
+    assert lines == [], said.stderr
+
+
 def test_no_name_moves_or_colours_a_terminal(finished: Finished, tmp_path: Path):
     line = refused(geostat("fit", tmp_path / HOSTILE))
     assert "\x1b" not in line

@@ -74,7 +74,7 @@ def test_sizes_out_of_range_are_refused_in_one_line_with_the_remedy(text):
         ({"length": 10**30}, f"--length {10**30}: expected at most 2147483647"),
         ({"length": "40"}, "--length '40': expected at least 4, a whole number"),
         ({"documents": True}, "--documents True: expected at least 1, a whole number"),
-        ({"trust_remote_code": "no"}, "trust_remote_code 'no': expected True or False"),
+        ({"trust_remote_code": "no"}, "trust_remote_code 'no': expected a truth value"),
         ({"documents": 2.5}, "--documents 2.5: expected at least 1, a whole number"),
         (
             {"model": " "},
@@ -115,7 +115,7 @@ def test_numbers_of_numpy_are_numbers():
 
 @pytest.mark.parametrize("flag", ["fresh", "null"])
 def test_a_word_is_no_flag(tmp_path: Path, flag: str):
-    with pytest.raises(InputError, match=f"^{flag} 'no': expected True or False"):
+    with pytest.raises(InputError, match=f"^{flag} 'no': expected a truth value"):
         measurement.measure(Settings(), tmp_path, **{flag: "no"})
 
 
