@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -285,7 +285,10 @@ class Store(StoredRun):
             self._save()
         except BaseException:
             pending = manifest.pop("pending")
-            if not under_way(self.path):  # else what failed came after the root was written
+            if under_way(self.path):  # what failed came after the root was written
+                with suppress(InputError, OSError):
+                    self._save()
+            if not under_way(self.path):
                 forget(pending)
             raise
         documents = manifest["documents"]
