@@ -10,7 +10,8 @@ import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -349,18 +350,26 @@ def test_moves_whose_root_was_written_by_a_failing_disk_are_taken_back_or_finish
     assert float(found.read("norms")["C"][0]) == 2.0
 
 
-def test_moves_of_a_killed_writer_are_finished_by_the_next_writer_and_shown_to_a_reader(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@contextmanager
+def killed_before_moving(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Within, a writer is killed before its first move; who reads it later does not wait long."""
+
     def killed(*args: object) -> None:
         raise SystemExit
 
-    monkeypatch.setenv("GEOSTAT_CACHE", str(store.path.parent / "cache"))
+    monkeypatch.setattr(stored_run, "PATIENCE", 0.1)
     with monkeypatch.context() as patched:
         patched.setattr(module, "finish", killed)
         with pytest.raises(SystemExit):
-            store.put({"norms": NORMS * 2}, drops=["summary"])
-    monkeypatch.setattr(stored_run, "PATIENCE", 0.1)
+            yield
+
+
+def test_moves_of_a_killed_writer_are_finished_by_the_next_writer_and_shown_to_a_reader(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEOSTAT_CACHE", str(store.path.parent / "cache"))
+    with killed_before_moving(monkeypatch):
+        store.put({"norms": NORMS * 2}, drops=["summary"])
     before = contents(store.path.parent)
     with pytest.raises(InputError, match="was stopped while it put results in place"):
         StoredRun.open(store.path)
@@ -373,15 +382,8 @@ def test_moves_of_a_killed_writer_are_finished_by_the_next_writer_and_shown_to_a
 @pytest.fixture
 def killed_while_moving(store: Store, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run whose writer was killed before the first move."""
-
-    def killed(*args: object) -> None:
-        raise SystemExit
-
-    monkeypatch.setattr(stored_run, "PATIENCE", 0.1)
-    with monkeypatch.context() as patched:
-        patched.setattr(module, "finish", killed)
-        with pytest.raises(SystemExit):
-            store.put({"norms": NORMS * 2, "weights": NORMS}, drops=["summary"])
+    with killed_before_moving(monkeypatch):
+        store.put({"norms": NORMS * 2, "weights": NORMS}, drops=["summary"])
     return store.path
 
 
@@ -423,14 +425,8 @@ def test_moves_of_which_a_file_is_lost_are_not_begun(killed_while_moving: Path) 
 def test_room_that_was_being_made_for_documents_is_never_given_up(
     store: Store, monkeypatch: pytest.MonkeyPatch, moved: int
 ) -> None:
-    def killed(*args: object) -> None:
-        raise SystemExit
-
-    monkeypatch.setattr(stored_run, "PATIENCE", 0.1)
-    with monkeypatch.context() as patched:
-        patched.setattr(module, "finish", killed)
-        with pytest.raises(SystemExit):
-            store.extend(4)
+    with killed_before_moving(monkeypatch):
+        store.extend(4)
     ready = beside(store.path, "ready")
     for file in sorted(ready.rglob("zarr.json"))[:moved]:
         os.replace(file, store.path / file.relative_to(ready))
