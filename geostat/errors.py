@@ -73,20 +73,8 @@ KEYWORDS: Final = {
 """Options of the command that have another name in Python."""
 ALIKE: Final = (
     *("length", "queries", "dtype", "device", "revision", "out", "field", "dataset", "split"),
-    *(
-        "n",
-        "batch",
-        "measure",
-        "convention",
-        "seed",
-        "tolerances",
-        "tau",
-        "mode",
-        "target",
-        "layers",
-        "each",
-    ),
-    *("sizes", "budgets", "draws", "contexts", "lengths"),
+    *("n", "batch", "measure", "convention", "seed", "tau", "mode", "target", "layers", "each"),
+    *("tolerances", "sizes", "budgets", "draws", "contexts", "lengths"),
 )
 OPTION: Final = re.compile(rf"--({'|'.join((*KEYWORDS, *ALIKE))})\b")
 

@@ -112,9 +112,6 @@ class Repair:
     attributes: dict[str, Any] = field(init=False)
     mended: list[str] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.attributes = read_root(self.path)
-
     def captured(self) -> list[str]:
         """Put back what was measured; returns what was done.
 

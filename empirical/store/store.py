@@ -24,7 +24,7 @@ import xarray as xr
 import zarr
 from zarr.core.buffer import default_buffer_prototype
 
-from empirical.errors import InputError
+from empirical.errors import InputError, StoreError
 from empirical.store.bundle import clear_away
 from empirical.store.disk import flush_all, flush_folder, writing, zarr_awaited
 from empirical.store.journal import Entry, enter, entry_of
@@ -280,19 +280,20 @@ class Store(StoredRun):
             "drops": list(drops),
             "then": then,
         }
-        begin(self.path, manifest["pending"])
+        pending, documents = manifest["pending"], manifest["documents"]
+        begin(self.path, pending)
         try:
             self._save()
-        except BaseException:
-            pending = manifest.pop("pending")
-            if under_way(self.path):  # what failed came after the root was written
-                with suppress(InputError, OSError):
-                    self._save()
+            finish(self.path)
+        except (Exception, KeyboardInterrupt):
+            del manifest["pending"]
+            with suppress(InputError, StoreError, OSError):
+                if under_way(self.path):  # readers are refused until it is done
+                    finish(self.path)
+                self._reread(documents)
             if not under_way(self.path):
                 forget(pending)
             raise
-        documents = manifest["documents"]
-        finish(self.path)
         self._reread(documents)
 
     def _reread(self, documents: list[dict[str, Any]]) -> None:

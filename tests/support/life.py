@@ -1,7 +1,8 @@
 """The life of a small store on a disk that fails at every step in turn, and what is left of it.
 
 `python -m support.life WORK ERRNO STRIDE [lasting]` lets every so-many-th step fail, with `lasting`
-all that come after it, too, each in a process of its own, and prints one JSON object. A life is: a
+all that come after it, too, each in a process of its own, and prints one JSON object. Unless the
+disk stays so, what is left can be read. A life is: a
 store created, three documents appended and settled, results written, room made, a fourth document,
 results again.
 """
@@ -20,8 +21,10 @@ from support.places import contents
 from support.stores import NORMS, PLAN, arrays, row
 
 from empirical.errors import InputError
+from empirical.store import stored_run
 from empirical.store.lock import alone
 from empirical.store.store import Store
+from empirical.store.stored_run import StoredRun
 
 WHOLE, REFUSED, OTHER = 0, 2, 3
 """Exit codes of a life: it came to its end; it was refused in a line; anything else."""
@@ -82,6 +85,14 @@ def gone_on(path: Path) -> int:
     return WHOLE
 
 
+def looked_at(path: Path) -> int:
+    """Read what is left, if there is a run."""
+    stored_run.PATIENCE = 0.05
+    if path.exists():
+        StoredRun.open(path).tree()
+    return WHOLE
+
+
 def main() -> None:
     """Let each step fail, look at what is left, go on, compare."""
     work, error, stride = Path(sys.argv[1]).resolve(), int(sys.argv[2]), int(sys.argv[3])
@@ -98,11 +109,12 @@ def main() -> None:
         folder.mkdir()
         code = code_of(lambda: lived(path, step, error, counter, lasting=lasting))  # noqa: B023
         codes[code] = codes.get(code, 0) + 1
+        seen = code_of(lambda: looked_at(path))
         again = code_of(lambda: gone_on(path))
         found = contents(folder)
         unlike = [name for name in {*found, *wanted} if found.get(name) != wanted.get(name)]
-        if code not in (WHOLE, REFUSED) or again or unlike:
-            different[step] = [f"exit {code}, then {again}", *sorted(unlike)]
+        if code not in (WHOLE, REFUSED) or seen > lasting * REFUSED or again or unlike:
+            different[step] = [f"exit {code}, read {seen}, then {again}", *sorted(unlike)]
     print(json.dumps({"steps": steps, "codes": codes, "unlike": different}))
 
 

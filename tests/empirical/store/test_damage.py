@@ -319,35 +319,28 @@ def test_moves_that_did_not_begin_on_this_machine_are_never_carried_out(
     assert contents(store.path.parent) == before
 
 
-@pytest.mark.parametrize("lasting", [False, True])
-def test_moves_whose_root_was_written_by_a_failing_disk_are_taken_back_or_finished(
-    store: Store, monkeypatch: pytest.MonkeyPatch, lasting: bool
+@pytest.mark.parametrize("where", ["root", "moves"])
+def test_moves_that_stand_in_the_root_are_finished_though_a_step_failed(
+    store: Store, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """As where the folder cannot be flushed after the root was replaced; lasting: nor can the root
-    be written again.
-    """
+    """As where the folder cannot be flushed after the root was replaced, or a folder not moved."""
     monkeypatch.setenv("GEOSTAT_CACHE", str(store.path.parent / "cache"))
-    calls: list[None] = []
+    at, name = (module, "save") if where == "root" else (manifest, "_remove")
+    own = getattr(at, name)
 
     def fails_behind(*given: Any) -> None:
-        calls.append(None)
-        if len(calls) == 1 or not lasting:
-            manifest.save(*given)
-        if len(calls) == 1 or lasting:
-            raise OSError(errno.EIO, "the disk fails")
+        own(*given)
+        monkeypatch.setattr(at, name, own)
+        raise OSError(errno.EIO, "the disk fails")
 
-    with monkeypatch.context() as patched:
-        patched.setattr(module, "save", fails_behind)
-        with pytest.raises(InputError, match="the disk fails"):
-            store.put({"norms": NORMS * 2}, drops=["summary"])
-    if not lasting:
-        assert StoredRun.open(store.path).results == ["norms", "summary"]
-        assert not list(store.path.parent.glob(f".{store.path.name}.*"))
-        assert not list(place_in_cache("moves").glob("*"))
-        return
-    found = Store.open(store.path)
-    assert found.results == ["norms"]
+    monkeypatch.setattr(at, name, fails_behind)
+    with pytest.raises(InputError, match="the disk fails"):
+        store.put({"norms": NORMS * 2}, drops=["summary"])
+    found = StoredRun.open(store.path)
+    assert store.results == found.results == ["norms"]
     assert float(found.read("norms")["C"][0]) == 2.0
+    assert not list(store.path.parent.glob(f".{store.path.name}.*"))
+    assert not list(place_in_cache("moves").glob("*"))
 
 
 @contextmanager
