@@ -14,6 +14,7 @@ from torch.nn.utils import parametrize
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from empirical.capture.identity import FINGERPRINT, differing
+from empirical.errors import InputError
 from empirical.sources.digests import code_sha256, weights_sha256
 from empirical.sources.fingerprint import fingerprint, other_output
 from empirical.sources.given import held
@@ -218,6 +219,9 @@ PACKED: dict[str, Callable[[float], Any]] = {
         torch.ones(2, 2), torch.tensor([one, 1.0]), torch.zeros(2), 0, torch.qint8
     ),
     "subclass": lambda one: Wrapped(torch.full((2,), one)),
+    "subclass of a subclass": lambda one: Wrapped(Wrapped(torch.full((2,), one))),
+    "subclass in a tuple": lambda one: (Wrapped(torch.full((2,), one)), None),
+    "subclass of a quantised one": lambda one: Wrapped(_quantised(one)),
 }
 
 
@@ -234,6 +238,26 @@ def test_packed_weights_count(kind: str) -> None:
 
     assert weights_sha256(Model(0.5)) == weights_sha256(Model(0.5))
     assert weights_sha256(Model(0.5)) != weights_sha256(Model(0.25))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("family", ["llama", "gemma3", "qwen3"])
+def test_weights_that_pytorch_packed_count(family: str) -> None:
+    packed = []
+    for factor in (1, 1.5):
+        model = tiny(family)
+        model.model.layers[1].self_attn.q_proj.weight.data.mul_(factor)
+        packed.append(torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}))
+    assert weights_sha256(packed[0]) != weights_sha256(packed[1])
+
+
+def test_weights_whose_bytes_cannot_be_read_are_refused() -> None:
+    class Model(torch.nn.Module):
+        def state_dict(self, *args: Any, **keywords: Any) -> Any:
+            return {"odd": torch.sparse_coo_tensor([[0]], [1.0], (2,), check_invariants=True)}
+
+    with pytest.raises(InputError, match="its weight odd is a Tensor, whose bytes cannot be read"):
+        weights_sha256(Model())
 
 
 CODE = """

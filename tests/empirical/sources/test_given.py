@@ -136,6 +136,22 @@ def test_an_adapter_that_tokens_invoke_is_refused(active: list[str]):
         held(model)
 
 
+@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing:FutureWarning")
+@pytest.mark.parametrize(
+    ("around", "family", "target"),
+    [("PeftModelForCausalLM", "gemma", "q_proj"), ("PeftMixedModel", "phi3", "qkv_proj")],
+)
+def test_so_is_one_around_another_family_or_among_mixed_adapters(
+    around: str, family: str, target: str
+):
+    import peft
+
+    targets = {"target_modules": [target], "task_type": "CAUSAL_LM"}
+    config = peft.LoraConfig(**targets, alora_invocation_tokens=[5, 6])
+    with pytest.raises(InputError, match=r"its adapter begins at tokens .* \(activated LoRA\)"):
+        held(getattr(peft, around)(tiny(family), config))
+
+
 def test_weights_that_are_not_in_memory_cannot_be_hashed():
     model = tiny("llama")
     model.model.layers[1].mlp.up_proj.to("meta")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -172,15 +173,13 @@ def test_files_that_are_no_settings_are_refused_in_one_line(saved: Path, name: s
     refused(saved, "expected")
 
 
-@pytest.mark.parametrize(
-    "ids", [{"a": 2**31}, {"a": 2**32 - 1}, {"a": 2**32}, {"a": -1}, {"a": 10**30}, {"a": 200}]
-)
-def test_ids_of_a_tokenizer_that_no_model_has_are_refused(saved: Path, ids: dict[str, int]):
+@pytest.mark.parametrize("number", [2**31, 2**32 - 1, 2**32, -1, 10**30, 200])
+def test_ids_of_a_tokenizer_that_no_model_has_are_refused(saved: Path, number: int):
     file = saved / "tokenizer.json"
     held = json.loads(file.read_text())
-    held["model"]["vocab"] |= ids
+    held["model"]["vocab"] |= {"a": number}
     file.write_text(json.dumps(held))
-    refused(saved, "token")
+    refused(saved, "holds token 200 at" if number == 200 else "token")
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2", "qwen2", "gemma", "mistral", "phi3"])
@@ -259,14 +258,40 @@ def without_tokenizer(folder: Path) -> Path:
     return adapter(folder)
 
 
+def in_shards(folder: Path) -> Path:
+    shutil.rmtree(folder)
+    tiny("llama").save_pretrained(folder, max_shard_size="40KB")
+    assert len([*folder.glob("model-*.safetensors")]) > 1
+    return adapter(folder)
+
+
+def pickled(folder: Path) -> Path:
+    (alone(folder) / "adapter_model.safetensors").rename(folder / "adapter_model.bin")
+    return folder
+
+
 def beside_gguf(folder: Path) -> Path:
     (adapter(folder) / "small.gguf").write_bytes(b"GGUF")
     return folder / "small.gguf"
 
 
-@pytest.mark.parametrize("make", [adapter, alone, without_tokenizer, beside_gguf])
+@pytest.mark.parametrize(
+    "make", [adapter, alone, without_tokenizer, beside_gguf, in_shards, pickled]
+)
 def test_an_adapter_is_named_as_one(saved: Path, make: Callable[[Path], Path]):
     refused(make(saved), r"holds a peft adapter \(adapter_config.json\), expected a model without")
+
+
+@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing:FutureWarning")
+@pytest.mark.parametrize("kind", ["Lora", "IA3", "PromptTuning"])
+def test_an_adapter_as_peft_saves_it_is_named_as_one(tmp_path: Path, kind: str):
+    import peft
+
+    told = {"num_virtual_tokens": 4} if kind == "PromptTuning" else {"target_modules": ["q_proj"]}
+    told |= {"feedforward_modules": []} if kind == "IA3" else {}
+    config = getattr(peft, f"{kind}Config")(task_type="CAUSAL_LM", **told)
+    peft.get_peft_model(tiny("llama"), config).save_pretrained(tmp_path)
+    refused(tmp_path, r"holds a peft adapter \(adapter_config.json\), expected a model without")
 
 
 NAMES = ["tokenizer.json", "tokenizer_config.json", "generation_config.json", "chat_template.jinja"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -102,6 +101,12 @@ def _both() -> PreTrainedModel:
     return transformers.EncoderDecoderModel(both)
 
 
+T5GEMMA: dict[str, Any] = dict(
+    **{"vocab_size": 97, "hidden_size": 64, "intermediate_size": 48, "head_dim": 16},
+    **{"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2},
+)
+ENDS = {name: 0 for name in ("pad_token_id", "bos_token_id", "eos_token_id")}
+ENDS["decoder_start_token_id"] = 0
 ENCODED: dict[str, Any] = {
     "bart": lambda: transformers.BartForConditionalGeneration(
         transformers.BartConfig(**BART, encoder_layers=2, decoder_layers=2, **HEADS)
@@ -114,6 +119,14 @@ ENCODED: dict[str, Any] = {
     "bert2gpt2": _both,
     "t5": lambda: transformers.T5ForConditionalGeneration(
         transformers.T5Config(vocab_size=97, d_model=64, d_kv=16, d_ff=48, num_layers=2)
+    ),
+    "t5gemma": lambda: transformers.T5GemmaForConditionalGeneration(
+        transformers.T5GemmaConfig(encoder=T5GEMMA, decoder=T5GEMMA, vocab_size=97)
+    ),
+    "whisper": lambda: transformers.WhisperForConditionalGeneration(
+        transformers.WhisperConfig(
+            **BART, **HEADS, encoder_layers=2, decoder_layers=2, num_mel_bins=8, **ENDS
+        )
     ),
 }
 
@@ -130,6 +143,7 @@ def test_a_decoder_beside_an_encoder_is_refused(name: str) -> None:
         ("Whisper", {"max_target_positions": 64, "max_source_positions": 32}, 64),
         ("LED", {"max_decoder_position_embeddings": 64, "max_encoder_position_embeddings": 32}, 64),
         ("Mpt", {"max_seq_len": 64}, 64),
+        ("Speech2Text", {"max_target_positions": 64, "max_source_positions": 32}, 64),
         ("CTRL", {"n_positions": 64}, 64),
         ("GPT2", {"n_positions": 64}, 64),
         ("Llama", {"max_position_embeddings": 64}, 64),
@@ -151,20 +165,24 @@ def test_a_window_beyond_the_longest_input_is_refused() -> None:
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")
 @pytest.mark.parametrize(
-    "adapter",
+    ("family", "adapter"),
     [
-        {"target_modules": ["q_proj", "embed_tokens"]},
-        {"target_modules": ["q_proj", "embed_tokens", "lm_head"]},
-        {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_head"]},
-        {"target_modules": ["q_proj"], "trainable_token_indices": [5, 6]},
+        ("llama", {"target_modules": ["q_proj", "embed_tokens"]}),
+        ("llama", {"target_modules": ["q_proj", "embed_tokens", "lm_head"]}),
+        ("llama", {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_head"]}),
+        ("llama", {"target_modules": ["q_proj"], "trainable_token_indices": [5, 6]}),
+        ("gpt2", {"target_modules": ["wte"]}),
+        ("phi3", {"target_modules": ["embed_tokens"]}),
     ],
 )
-def test_tokens_are_counted_below_adapters_of_an_embedding(adapter: dict[str, Any]) -> None:
+def test_tokens_are_counted_below_adapters_of_an_embedding(
+    family: str, adapter: dict[str, Any]
+) -> None:
     import peft
 
     config = peft.LoraConfig(r=4, init_lora_weights=False, **adapter)
-    model = peft.get_peft_model(tiny("llama"), config).eval()
+    model = peft.get_peft_model(tiny(family), config).eval()
     assert known_tokens(decoder_of(model)) == 97
     assert_measured(model, 4)
-    with pytest.raises(InputError, match=re.escape("llama: knows 97 tokens, but token 97")):
+    with pytest.raises(InputError, match=r"\w+: knows 97 tokens, but token 97"):
         tap(model, torch.tensor([[5, 97]]), lambda layer: None)

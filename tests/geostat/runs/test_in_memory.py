@@ -207,7 +207,15 @@ def test_losses_beside_an_encoder_are_refused(tmp_path: Path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("name", ["ModernBertDecoderForCausalLM", "Llama4ForCausalLM"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ModernBertDecoderForCausalLM",
+        "Llama4ForCausalLM",
+        pytest.param("Gemma3ForConditionalGeneration", marks=pytest.mark.slow),
+        pytest.param("GotOcr2ForConditionalGeneration", marks=pytest.mark.slow),
+    ],
+)
 def test_a_decoder_that_is_found_inside_gives_the_same_from_a_folder(tmp_path: Path, name: str):
     model, text = tiny_of(name), "".join("abcdefghijklmnopqrstuvwxyz"[at % 23] for at in range(50))
     model.save_pretrained(tmp_path / "model")

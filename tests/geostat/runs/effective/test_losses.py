@@ -179,6 +179,9 @@ def _keeping() -> transformers.PreTrainedModel:
 
 SHARED = {
     "gemma 3n": lambda: tiny_of("Gemma3nForCausalLM", num_kv_shared_layers=2, layer_types=KINDS),
+    "gemma 3n, three": lambda: tiny_of(
+        "Gemma3nForCausalLM", num_kv_shared_layers=3, layer_types=["full_attention"] * 4
+    ),
     "gemma 3n, none shared": lambda: tiny_of("Gemma3nForCausalLM", num_kv_shared_layers=0),
     "gemma 4": lambda: tiny_of("Gemma4ForCausalLM", num_kv_shared_layers=2, layer_types=KINDS),
     "kept from one forward to the next": _keeping,
