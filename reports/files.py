@@ -6,16 +6,13 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from fcntl import LOCK_EX, LOCK_NB, flock
+from io import BufferedWriter
 from pathlib import Path
-from typing import Final
 
 from reports.errors import InputError
-
-OLD: Final = 86_400.0
-"""Seconds after which a draft is one that a killed process left."""
 
 
 def replaced(path: Path, content: bytes | str) -> Path:
@@ -28,12 +25,11 @@ def replaced(path: Path, content: bytes | str) -> Path:
     whole = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _draft(path) as draft:
-            with open(draft, "xb") as file:  # follows no link
-                file.write(whole)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, path)
+        with _draft(path) as file:
+            file.write(whole)
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, path)
     except OSError as error:
         raise InputError(
             f"{path}: cannot be written ({error.strerror or error}). Choose another folder, or free"
@@ -43,17 +39,28 @@ def replaced(path: Path, content: bytes | str) -> Path:
 
 
 @contextmanager
-def _draft(path: Path) -> Iterator[Path]:
-    """Where a draft of a file goes: beside it, under a name that no other process has. It goes
-    however the writing ends, and so do those of killed processes.
+def _draft(path: Path) -> Iterator[BufferedWriter]:
+    """Open a draft of a file: beside it, under a name that no other process has, and locked. It
+    goes however the writing ends; those of killed processes, which nobody locks, go before.
     """
     for left in path.parent.glob(f".{path.name}.*.draft"):
-        with suppress(OSError):
-            if time.time() - left.lstat().st_mtime > OLD:
-                left.unlink()
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.draft")
-    try:
-        yield draft
-    finally:
-        with suppress(OSError):
-            draft.unlink()
+        with suppress(OSError), open(left, "r+b", opener=_no_link) as file:
+            flock(file, LOCK_EX | LOCK_NB)
+            left.unlink()
+    while True:
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.draft")
+        with open(draft, "xb") as file:  # follows no link
+            with suppress(OSError):  # some disks have no locks
+                flock(file, LOCK_EX)
+            if not os.fstat(file.fileno()).st_nlink:
+                continue  # another process took it for left, before it was locked
+            try:
+                yield file
+            finally:
+                with suppress(OSError):
+                    draft.unlink()
+            return
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -30,11 +30,7 @@ from geostat.errors import InputError
 
 DIGITS: Final = 16
 """Hexadecimal digits of a URL's sha256 that name the folder of its working copy."""
-STAGES: Final = (
-    *("capture", "fit", "confront"),
-    *("effective", "ablation", "normaliser"),
-    "report",
-)
+STAGES: Final = ("capture", "fit", "confront", "effective", "ablation", "normaliser")
 
 
 def store_path(out: Path) -> Path:

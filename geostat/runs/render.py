@@ -5,7 +5,6 @@ first use, and no torch.
 from __future__ import annotations
 
 import re
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, Literal
 
@@ -16,7 +15,7 @@ from empirical.store.stored_run import StoredRun
 from geostat.display.tree import with_display
 from geostat.errors import InputError, refuse_unknown, shown_whole
 from geostat.runs.console import QUIET, Console
-from geostat.runs.files import commands_of, page_place, refuse_unwritable, seconds_of, timed
+from geostat.runs.files import commands_of, page_place, refuse_unwritable, seconds_of
 from geostat.verdicts.answers import refuse_older
 
 
@@ -28,9 +27,7 @@ def write_report(store: StoredRun, out: Path | None = None, *, console: Console 
 
     out = _place(out, page_place(store.named), "figures", "tables")
     tree = _confronted(store)
-    beside = out.resolve() == page_place(store.path).resolve()
-    recorded = timed(store.path, "report") if beside else nullcontext()  # a reader changes nothing
-    with shown_whole(store.path), recorded:
+    with shown_whole(store.path):
         console.stage("report")
         path = store.path
         return write_page(

@@ -1,13 +1,17 @@
 """A file is the old one or the whole new one, whoever else writes it; no draft stays."""
 
+import errno
 import os
 from concurrent.futures import ThreadPoolExecutor
+from fcntl import LOCK_EX, flock
+from io import BufferedWriter
 from pathlib import Path
 
 import pytest
 
+from reports import files
 from reports.errors import InputError
-from reports.files import OLD, replaced
+from reports.files import replaced
 
 
 @pytest.mark.parametrize(
@@ -47,21 +51,49 @@ def test_two_that_write_at_once_share_no_draft(tmp_path: Path, monkeypatch: pyte
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_drafts_of_killed_processes_go_once_they_are_old(tmp_path: Path):
+def test_drafts_of_killed_processes_go_and_those_being_written_stay(tmp_path: Path):
     path, outside = tmp_path / "report.html", tmp_path / "kept"
     outside.write_text("kept")
-    young, old, link = (
-        tmp_path / f".report.html.{name}.draft" for name in ("young", "old", "link")
+    written, left, link = (
+        tmp_path / f".report.html.{name}.draft" for name in ("written", "left", "link")
     )
-    young.write_text("x")
-    old.write_text("x")
-    os.utime(old, (0, 0))
+    left.write_text("x")
     link.symlink_to(outside)
-    os.utime(link, (0, 0), follow_symlinks=False)
-    replaced(path, "new")
-    assert {one.name for one in tmp_path.iterdir()} == {"report.html", "kept", young.name}
+    with open(written, "xb") as file:
+        flock(file, LOCK_EX)
+        replaced(path, "new")
+    assert {one.name for one in tmp_path.iterdir()} == {
+        *("report.html", "kept"),
+        *(written.name, link.name),
+    }
+    replaced(path, "newer")
+    assert not written.exists()
     assert outside.read_text() == "kept"
-    assert OLD == 24 * 60 * 60
+
+
+def test_a_draft_that_another_process_took_for_left_is_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def late(file: BufferedWriter, how: int) -> None:
+        monkeypatch.setattr(files, "flock", flock)
+        os.unlink(file.name)
+
+    monkeypatch.setattr(files, "flock", late)
+    assert replaced(tmp_path / "report.html", "x").read_text() == "x"
+    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_disks_without_locks_are_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+):
+    def none(*_: object) -> None:
+        raise OSError(number, "no locks")
+
+    monkeypatch.setattr(files, "flock", none)
+    (tmp_path / ".report.html.a.draft").write_text("of whoever")
+    assert replaced(tmp_path / "report.html", "x").read_text() == "x"
+    assert (tmp_path / ".report.html.a.draft").exists()
 
 
 def test_half_a_character_is_written_as_its_code(tmp_path: Path):

@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import json
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from support.runs import small_run
 from support.spine import Finished
 
 from empirical.errors import InputError as MeasurementError
-from geostat.runs import files, measurement, pipeline
+from empirical.store.stored_run import StoredRun
+from geostat.runs import files, measurement, pipeline, render
 from geostat.runs.console import Console
 from geostat.runs.files import capture_session, commands_of, seconds_of
 from geostat.runs.settings import Settings
@@ -21,9 +23,21 @@ from geostat.runs.settings import Settings
 
 def test_run_json_lies_beside_the_store_and_tells_the_seconds_of_each_stage(finished: Finished):
     beside = json.loads((finished.out / "run.json").read_text())
-    assert set(beside["seconds"]) == {"capture", "fit", "confront", "report"}
+    assert set(beside["seconds"]) == {"capture", "fit", "confront"}
     assert all(seconds >= 0 for seconds in beside["seconds"].values())
     assert "torch_threads" in beside["machine"]
+
+
+def test_a_report_is_no_part_of_the_record(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """So a second report equals the first."""
+    shutil.copytree(finished.out, tmp_path / "a")
+    monkeypatch.setattr("sys.argv", ["/bin/geostat", "report", "a"])
+    monkeypatch.setattr("reports.page.page.write_page", lambda tree, out, **known: out)
+    before = contents(tmp_path)
+    render.write_report(StoredRun.open(tmp_path / "a" / "run.zarr"))
+    assert contents(tmp_path) == before
 
 
 def recorded(out: Path) -> dict:
