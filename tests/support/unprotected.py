@@ -290,6 +290,30 @@ PROTECTIONS = (
         f"{CLI}/test_surroundings.py::test_no_name_moves_or_colours_a_terminal",
     ),
     Protection(
+        "killed while it writes a page or a table",
+        "reports/files.py",
+        "            left.unlink()",
+        "            pass",
+        "tests/reports/test_files.py::"
+        "test_drafts_of_killed_processes_go_and_those_being_written_stay",
+    ),
+    Protection(
+        "two that write a page or a table",
+        "reports/files.py",
+        "flock(file, LOCK_EX | LOCK_NB)",
+        "pass",
+        "tests/reports/test_files.py::"
+        "test_drafts_of_killed_processes_go_and_those_being_written_stay",
+    ),
+    Protection(
+        "results whose moves a disk breaks off",
+        "empirical/store/store.py",
+        "                    finish(self.path)\n                self._reread",
+        "                    pass\n                self._reread",
+        f"{STORE}/test_damage.py::"
+        "test_moves_that_stand_in_the_root_are_finished_though_a_step_failed",
+    ),
+    Protection(
         "a name with a script in a page",
         "reports/page/page.py",
         "        autoescape=True,",

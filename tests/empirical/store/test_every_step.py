@@ -26,6 +26,7 @@ def lived(work: Path, stride: int, error: int, *how: str) -> Any:
         env=os.environ | {"PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{ROOT}"},
     )
     assert done.returncode == 0, done.stderr
+    print(done.stdout)  # `pytest -rP` shows it
     return json.loads(done.stdout)
 
 

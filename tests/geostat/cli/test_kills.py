@@ -39,6 +39,7 @@ def found(way: str, work: Path, start: Path, *numbers: int, command: tuple[objec
         env=os.environ | {"PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{ROOT}"},
     )
     assert done.returncode == 0, done.stderr
+    print(done.stdout)  # `pytest -rP` shows it
     return json.loads(done.stdout.splitlines()[-1])
 
 
