@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 
 from empirical.store.store import Store
+from geostat.runs.files import STAGES
 
 CANARY = "canary"
 """File that TeX would typeset, and the name that a script would leave in the page."""
@@ -142,10 +143,9 @@ def make_hostile(path: Path, first: int = 0) -> None:
         store._save()
     record = path.with_suffix(".json")
     known = json.loads(record.read_text(encoding="utf-8"))
-    stages = ("capture", "fit", "confront", "effective", "ablation", "normaliser", "report")
     known["commands"] = dict(
         zip(
-            stages,
+            STAGES,
             (
                 "geostat run a\nrm -r ~",
                 "geostat $(rm -r ~)",

@@ -35,7 +35,7 @@ def copy(finished: Finished, model: Path, texts: Path, out: Path) -> Path:
     shutil.copyfile(finished.out / "run.json", out / "run.json")
     words = ["geostat", "run", model, "--text", texts, "--documents", 3]
     command = shlex.join(map(str, [*words, "--length", LENGTH, "--out", out]))
-    tell(out, {stage: command for stage in ("capture", "fit", "confront", "report")})
+    tell(out, {stage: command for stage in ("capture", "fit", "confront")})
     return out
 
 
