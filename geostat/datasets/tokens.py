@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from geostat.errors import InputError
 from geostat.statistics.arrays import FloatArray
 
-HEAD_NAME: Final = re.compile(r"\s*[Ll](\d+)[Hh](\d+)\s*")
+HEAD_NAME: Final = re.compile(r"\s*[Ll](\d{1,9})[Hh](\d{1,9})\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -222,6 +222,17 @@ def matching_paths(pattern: str | Path) -> list[Path]:
     return matches
 
 
+def capped(digits: str) -> int:
+    """Return the number that decimal digits are, MOST of any that is larger: Python refuses to read
+    thousands of digits.
+
+    >>> capped("0040"), capped("9" * 5000) == MOST
+    (40, True)
+    """
+    short = digits.lstrip("0") or "0"
+    return min(int(short), MOST) if len(short) <= 10 else MOST
+
+
 def sizes(text: str, positions: int) -> np.ndarray:
     """Read `--n`: `default`, `all`, or sizes such as 1,2,4-8; ascending, from 1 to the number of
     positions.
@@ -244,17 +255,17 @@ def sizes(text: str, positions: int) -> np.ndarray:
                 f"--n {text}: {part.strip()!r} is not a size. Use default, all, or sizes such as"
                 " 1,2,4-8."
             )
-        if int(last or first) > positions:
+        if capped(last or first) > positions:
             raise InputError(
                 f"--n {text}: {part.strip()} is above the {positions} tokens of a window. Use sizes"
                 f" from 1 to {positions}."
             )
-        if int(first) > int(last or first):
+        if capped(first) > capped(last or first):
             raise InputError(
                 f"--n {text}: {part.strip()} holds no size, expected the smaller one first. Use"
                 f" {last}-{first}."
             )
-        result |= set(range(int(first), int(last or first) + 1))
+        result |= set(range(capped(first), capped(last or first) + 1))
     if min(result) < 1:
         seen = f"{min(result)} to {max(result)}"
         raise InputError(
@@ -305,7 +316,7 @@ def named_heads(names: Any) -> tuple[tuple[int, int], ...]:
     heads = []
     for name in names if isinstance(names, list | tuple) else [names]:
         told = f"L{'H'.join(map(str, name))}" if isinstance(name, list | tuple) else str(name)
-        match = re.fullmatch(r"[Ll](\d+)[Hh](\d+)", told.strip())
+        match = re.fullmatch(r"[Ll](\d{1,9})[Hh](\d{1,9})", told.strip())
         if match is None:
             raise InputError(
                 f"--head {told}: expected a layer and a head, such as L5H3. Name it so."

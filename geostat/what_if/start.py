@@ -134,7 +134,7 @@ def measured_of_head(run: xr.DataTree, head: str) -> np.ndarray:
 
 def _indices(captured: xr.Dataset, head: str) -> tuple[dict[str, int], dict[str, int]]:
     """Indices of a head of a capture, and of the value head it uses."""
-    named = re.fullmatch(r"L(\d+)H(\d+)", head.strip())
+    named = re.fullmatch(r"L(\d{1,9})H(\d{1,9})", head.strip())
     if named is None:
         raise InputError(f"--head {head}: expected a layer and a head, such as L5H3.")
     at = {

@@ -204,7 +204,7 @@ def find_erratum(number: str | int) -> Erratum:
         'N = L'
     """
     digits = re.fullmatch(
-        r"(?:(?:erratum|errata|err)\.?\s*)?(\d+)", str(number).strip(), flags=re.IGNORECASE
+        r"(?:(?:erratum|errata|err)\.?\s*)?(\d{1,9})", str(number).strip(), flags=re.IGNORECASE
     )
     out = [erratum for erratum in errata() if digits and erratum.number == int(digits[1])]
     if not out:

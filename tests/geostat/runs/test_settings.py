@@ -4,12 +4,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from empirical.measure.sizes import default_n
 from empirical.sources.windows import LEAST_LENGTH
-from geostat.errors import InputError
+from geostat.cli.theory import statement
+from geostat.datasets.tokens import head_indices
+from geostat.errors import REFUSED, InputError
 from geostat.runs import measurement, settings, stages
+from geostat.runs.effective.asked import Asked
+from geostat.runs.normaliser.normaliser import lengths_of
 from geostat.runs.settings import Settings
+from geostat.what_if import start
 
 
 @pytest.mark.parametrize(
@@ -163,3 +169,36 @@ def test_names_of_heads_editions_and_grids_are_read():
     assert (stages.envelope_points("default"), stages.envelope_points("all")) == (24, None)
     with pytest.raises(InputError, match="--n 3: expected default or all"):
         stages.envelope_points("3")
+
+
+DIGITS = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda: settings.sizes(DIGITS, 40),
+        lambda: settings.sizes(f"1-{DIGITS}", 40),
+        lambda: settings.sizes(f"{DIGITS}-3", 40),
+        lambda: settings.named_heads([f"L{DIGITS}H1"]),
+        lambda: Settings(queries=f"last:{DIGITS}"),
+        lambda: lengths_of(DIGITS, 40),
+        lambda: Asked(heads=(f"L1H{DIGITS}",)).scopes(2, 2),
+        lambda: Asked(layers=DIGITS).scopes(2, 2),
+        lambda: Asked(target=f"last:{DIGITS}"),
+        lambda: statement(f"erratum {DIGITS}"),
+        lambda: statement(DIGITS, errata=True),
+        lambda: statement(f"({DIGITS})"),
+        lambda: head_indices(xr.Dataset(), f"L1H{DIGITS}"),
+        lambda: start._indices(xr.Dataset(), f"L1H{DIGITS}"),
+    ],
+)
+def test_more_digits_than_python_reads_are_refused_in_a_line(read):
+    with pytest.raises(REFUSED) as caught:
+        read()
+    assert "\n" not in str(caught.value)
+
+
+def test_zeros_before_a_number_change_nothing():
+    assert settings.sizes("0" * 5000 + "7", 40).tolist() == [7]
+    assert lengths_of("0" * 5000 + "20", 40) == [20, 40]
