@@ -5,7 +5,6 @@ knows.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import signature
@@ -22,6 +21,7 @@ from empirical.sources import models, windows
 from empirical.sources.paths import path_of
 from empirical.sources.queries import Queries
 from empirical.store.manifest_shape import DOCUMENTS
+from geostat.datasets.tokens import HEAD_NAME
 from geostat.errors import InputError, refuse_no_flags, refuse_unknown
 
 NAMES: dict[str, tuple[str, ...]] = {
@@ -255,17 +255,18 @@ def sizes(text: str, positions: int) -> np.ndarray:
                 f"--n {text}: {part.strip()!r} is not a size. Use default, all, or sizes such as"
                 " 1,2,4-8."
             )
-        if capped(last or first) > positions:
+        low, high = capped(first), capped(last or first)
+        if high > positions:
             raise InputError(
                 f"--n {text}: {part.strip()} is above the {positions} tokens of a window. Use sizes"
                 f" from 1 to {positions}."
             )
-        if capped(first) > capped(last or first):
+        if low > high:
             raise InputError(
                 f"--n {text}: {part.strip()} holds no size, expected the smaller one first. Use"
                 f" {last}-{first}."
             )
-        result |= set(range(capped(first), capped(last or first) + 1))
+        result |= set(range(low, high + 1))
     if min(result) < 1:
         seen = f"{min(result)} to {max(result)}"
         raise InputError(
@@ -316,7 +317,7 @@ def named_heads(names: Any) -> tuple[tuple[int, int], ...]:
     heads = []
     for name in names if isinstance(names, list | tuple) else [names]:
         told = f"L{'H'.join(map(str, name))}" if isinstance(name, list | tuple) else str(name)
-        match = re.fullmatch(r"[Ll](\d{1,9})[Hh](\d{1,9})", told.strip())
+        match = HEAD_NAME.fullmatch(told)
         if match is None:
             raise InputError(
                 f"--head {told}: expected a layer and a head, such as L5H3. Name it so."

@@ -84,7 +84,8 @@ def lengths_of(text: str, tokens: int) -> list[int]:
     ([64, 128, 256, 300], [50, 100, 300])
     """
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not all(part.isdecimal() and LEAST <= capped(part) <= tokens for part in parts):
+    asked = [capped(part) if part.isdecimal() else 0 for part in parts]
+    if not all(LEAST <= length <= tokens for length in asked):
         raise InputError(
             f"--lengths {text}: expected numbers of tokens from {LEAST} to {tokens}, the window's,"
             f" with commas between. Use for instance {max(tokens // 4, LEAST)},{tokens}."
@@ -93,7 +94,6 @@ def lengths_of(text: str, tokens: int) -> list[int]:
         raise InputError(
             f"--length {tokens}: expected at least {LEAST} tokens. Use --length {LEAST} or more."
         )
-    asked = [capped(part) for part in parts]
     first = SHORTEST if tokens >= 2 * SHORTEST else LEAST
     usual = [2**power for power in range(first.bit_length() - 1, tokens.bit_length())]
     return sorted({length for length in asked or usual if length <= tokens} | {tokens})

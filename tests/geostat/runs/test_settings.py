@@ -15,7 +15,7 @@ from geostat.runs import measurement, settings, stages
 from geostat.runs.effective.asked import Asked
 from geostat.runs.normaliser.normaliser import lengths_of
 from geostat.runs.settings import Settings
-from geostat.what_if import start
+from geostat.what_if.start import measured_of_head
 
 
 @pytest.mark.parametrize(
@@ -172,6 +172,7 @@ def test_names_of_heads_editions_and_grids_are_read():
 
 
 DIGITS = "9" * 5000
+RUN = xr.DataTree.from_dict({"/capture": xr.Dataset()})
 
 
 @pytest.mark.parametrize(
@@ -190,7 +191,7 @@ DIGITS = "9" * 5000
         lambda: statement(DIGITS, errata=True),
         lambda: statement(f"({DIGITS})"),
         lambda: head_indices(xr.Dataset(), f"L1H{DIGITS}"),
-        lambda: start._indices(xr.Dataset(), f"L1H{DIGITS}"),
+        lambda: measured_of_head(RUN, f"L1H{DIGITS}"),
     ],
 )
 def test_more_digits_than_python_reads_are_refused_in_a_line(read):
