@@ -199,20 +199,26 @@ def _context(losses: Losses, facts: Facts, asked: Asked) -> None:
     """Find N* of the last tokens of every window, for the same targets."""
     told = "contexts"
     losses.console.stage(told)
-    ways = [(context, mode) for context in asked.of_contexts for mode in asked.modes]
     known = losses.known.losses
-    for done, (context, mode) in enumerate(ways):
-        ids = last_tokens(losses.token_ids, context)
-        own = Losses(losses.model, ids, losses.targets, losses.known, losses.console)
+    everywhere = range(facts.shape[0])
+    done, ways = 0, len(asked.of_contexts) * len(asked.modes)
+    for context in asked.of_contexts:
         plain = plain_cell(context)
-        own.of(plain, _alike({}))
-        while (
-            size := next_size(known[plain], curve_of(known, context, mode), [CONTEXT_TAU], context)
-        ) is not None:
-            cut = Cut(rule=attention, mode=mode, n=size)
-            cell = Cell(plain.scope, "attention", mode, size)
-            own.of(cell, _alike(dict.fromkeys(range(facts.shape[0]), cut)))
-        losses.console.fraction(told, (done + 1) / len(ways))
+        ids = last_tokens(losses.token_ids, context)
+        held = (losses.targets, losses.known, losses.console, losses.dtype)
+        own = Losses(losses.model, ids, *held, own=plain)
+        own.plain()
+        for mode in asked.modes:
+            while (
+                size := next_size(
+                    known[plain], curve_of(known, context, mode), [CONTEXT_TAU], context
+                )
+            ) is not None:
+                cut = Cut(rule=attention, mode=mode, n=size)
+                cell = Cell(plain.scope, "attention", mode, size)
+                own.of(cell, _alike(dict.fromkeys(everywhere, cut)))
+            done += 1
+            losses.console.fraction(told, done / ways)
 
 
 def last_tokens(token_ids: NDArray[Any], context: int) -> NDArray[Any]:

@@ -58,15 +58,18 @@ class Losses:
     targets: int | None
     known: Evaluations
     console: Console
+    dtype: str = "float32"
+    """Of the model."""
+    own: Cell = PLAIN
+    """What the loss of these windows with nothing cut stands under."""
     _resumes: bool | None = None
     _starts: dict[int, Below] = field(default_factory=dict)
     _reads_on: bool | None = None
     _plain: dict[int, Plain] = field(default_factory=dict)
     _confirmed: set[int] = field(default_factory=set)
     """Documents whose plain loss is that of this model."""
-    _same_within: float = SAME_OTHERWISE
 
-    def plain(self, dtype: str) -> None:
+    def plain(self) -> None:
         """Measure the losses of the model as it is. Where they are known, the first document is
         measured again to compare, and every other before its first intervention.
 
@@ -74,12 +77,11 @@ class Losses:
             InputError: a model of this type has another loss than stands there, or its own forward
                 gives other logits than its head.
         """
-        self._same_within = SAME.get(dtype, SAME_OTHERWISE)
         refuse_other_logits(self.model, torch.as_tensor(self.token_ids[:1], dtype=torch.long))
-        if PLAIN not in self.known.losses:
+        if self.own not in self.known.losses:
             self._confirmed.update(range(len(self.token_ids)))
-        self.at(PLAIN, None)
-        before = self.known.losses[PLAIN]
+        self.at(self.own, None)
+        before = self.known.losses[self.own]
         self._confirm(0)
         if not before.all():
             raise InputError(
@@ -89,14 +91,15 @@ class Losses:
 
     def _confirm(self, place: int) -> None:
         """Refuse a model that has another loss of a document than stands there."""
-        before = self.known.losses.get(PLAIN)
+        before = self.known.losses.get(self.own)
         if before is None or place in self._confirmed:
             return
         self._confirmed.add(place)
-        own = self._loss(place, lambda layer: None, 0)
-        if not math.isclose(own, before[place], rel_tol=self._same_within):
+        loss = self._loss(place, lambda layer: None, 0)
+        within = SAME.get(self.dtype, SAME_OTHERWISE)
+        if not math.isclose(loss, before[place], rel_tol=within):
             raise InputError(
-                f"model: its next-token loss of document {place} is {own:.6g}, but losses that"
+                f"model: its next-token loss of document {place} is {loss:.6g}, but losses that"
                 f" stand there are of one with {before[place]:.6g}, as of another head. Use --fresh"
                 " to measure again, or another --out."
             )

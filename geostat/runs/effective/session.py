@@ -107,9 +107,9 @@ def session(
         wanted.refuse(lent.layers, lent.heads)
         known = _known(store, wanted)
         whole = lent.model if model is None else model.whole
-        losses = Losses(whole, token_ids, wanted.target.targets, known, console)
+        losses = Losses(whole, token_ids, wanted.target.targets, known, console, lent.dtype)
         try:
-            losses.plain(lent.dtype)
+            losses.plain()
             yield store, losses
         except KeyboardInterrupt as error:
             raise KeyboardInterrupt(

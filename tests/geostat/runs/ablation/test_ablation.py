@@ -232,7 +232,6 @@ def test_needs_of_heads_are_jackknifed_over_documents(data: xr.Dataset) -> None:
     assert relative == pytest.approx(abs(log_one - log_other) / 2)
 
 
-@pytest.mark.slow
 def test_contexts_are_the_last_tokens_with_the_same_targets(tmp_path: Path) -> None:
     ids = tokens(3, 40)
     asked: dict[str, Any] = {"documents": list(ids.numpy()), "length": 40, "null": False}

@@ -16,6 +16,7 @@ from empirical.intervention.cut import Cut, intervened
 from empirical.intervention.loss import next_token_losses
 from empirical.intervention.rules import recent
 from geostat.errors import InputError
+from geostat.experiments.ablation.context import plain_cell
 from geostat.experiments.effective_size import PLAIN, Cell
 from geostat.runs.console import QUIET
 from geostat.runs.effective.asked import Scope
@@ -104,15 +105,27 @@ def test_a_loss_of_a_later_document_that_is_another_model_s_is_seen_before_other
     reads_on: bool | None, tmp_path: Path
 ) -> None:
     model, ids, known = tiny("llama"), tokens(3, 40).numpy(), Evaluations(tmp_path / "losses", {})
-    Losses(model, ids, None, known, QUIET).plain("float32")
+    Losses(model, ids, None, known, QUIET).plain()
     scope, asked = Scope("all", {layer: None for layer in range(4)}), [lambda at: recent]
     known.losses[PLAIN][2] *= 1.01
     losses = Losses(model, ids, None, known, QUIET)
     losses._reads_on = reads_on
-    losses.plain("float32")
+    losses.plain()
     with pytest.raises(InputError, match=r"loss of document 2 is .* as of another head"):
         losses.at(Cell("all", "recent", "deletion", 1), scope, asked)
     assert [*known.losses] == [PLAIN]
+
+
+def test_windows_of_another_length_are_compared_with_their_own_loss(tmp_path: Path) -> None:
+    model, ids, known = tiny("llama"), tokens(2, 40).numpy(), Evaluations(tmp_path / "losses", {})
+    Losses(model, ids, None, known, QUIET).plain()
+    short = ids[:, -20:]
+    for _ in range(2):
+        Losses(model, short, None, known, QUIET, own=plain_cell(20)).plain()
+    assert (known.losses[plain_cell(20)] != known.losses[PLAIN]).all()
+    known.losses[plain_cell(20)][0] *= 1.01
+    with pytest.raises(InputError, match=r"loss of document 0 is .* as of another head"):
+        Losses(model, short, None, known, QUIET, own=plain_cell(20)).plain()
 
 
 @pytest.mark.parametrize(("kept", "runs"), [(64, 2), (1, 1 + 6)])
