@@ -39,12 +39,13 @@ def means_and_gaps(bounds: np.ndarray, measured: np.ndarray) -> np.ndarray:
 
 def gap_error(bounds: FloatArray, curves: FloatArray) -> FloatArray:
     """Standard error over documents of curve less bound, (bound, document, ...) → (bound, ...);
-    NaN with one document.
+    NaN with one document, and where a bound is infinite.
     """
     documents = bounds.shape[1]
     if documents == 1:
         return np.full(bounds[:, 0].shape, np.nan)
-    return np.asarray((curves - bounds).std(axis=1, ddof=1) / np.sqrt(documents))
+    with np.errstate(invalid="ignore"):  # the printed F is infinite where its P and R add up to 0
+        return np.asarray((curves - bounds).std(axis=1, ddof=1) / np.sqrt(documents))
 
 
 def standard_error(values: xr.DataArray) -> xr.DataArray:

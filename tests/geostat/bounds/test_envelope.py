@@ -20,6 +20,7 @@ from empirical.measure.selection import separability
 from empirical.tap.tap import tap
 from geostat.bounds.by_document import envelope_grid, measured_curves
 from geostat.bounds.envelope import envelope_dataset
+from geostat.bounds.gaps import gap_error
 from geostat.datasets.separability import ALL_BOUNDS, WITH_F
 from geostat.errors import InputError
 from theory.head.gram import LagGram, feasible_edge
@@ -469,3 +470,8 @@ def test_the_grid_takes_all_when_asked_and_spreads_evenly_in_the_logarithm():
     np.testing.assert_array_equal(envelope_grid(n, None), n)
     grid = envelope_grid(n, 11)
     np.testing.assert_array_equal(grid, 2 ** np.arange(11))
+
+
+def test_an_infinite_bound_has_no_error_and_warns_of_nothing() -> None:
+    bounds, curves = np.array([[0.2, np.inf], [0.1, 0.3]]), np.array([[0.5, 0.6], [0.5, 0.9]])
+    np.testing.assert_allclose(gap_error(bounds, curves), [np.nan, 0.1])
