@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from empirical.intervention.largest import largest
@@ -19,7 +19,6 @@ def by_sort(scores: list[float], n: int, visible: list[bool]) -> list[bool]:
     return [j in order and visible[j] for j in range(len(score))]
 
 
-@settings(deadline=None)
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 @given(
     rows=st.integers(1, 12).flatmap(

@@ -125,7 +125,7 @@ def expect_positions(measured: dict[str, np.ndarray], values: np.ndarray, *, sin
 
 
 @pytest.mark.parametrize("sink", [True, False])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(head=layers)
 def test_float64_equals_the_definitions(head: tuple[np.ndarray, np.ndarray], sink: bool) -> None:
     alpha, values = head
@@ -332,7 +332,7 @@ def test_position_blocks_cover_every_position_once(tokens: int) -> None:
     assert lengths.max() - lengths.min() <= 1
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), tokens=st.integers(1, 30), dimension=st.integers(1, 8))
 def test_principal_components_add_up_to_the_representative(
     seed: int, tokens: int, dimension: int

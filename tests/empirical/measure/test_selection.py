@@ -72,7 +72,7 @@ def test_golden_metrics(case: dict) -> None:
 
 
 @pytest.mark.parametrize("convention", list(Convention))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(head=heads)
 def test_float64_equals_the_definitions_at_every_n(
     head: tuple[np.ndarray, np.ndarray], convention: Convention
@@ -111,7 +111,7 @@ def test_float32_differs_from_float64_only_where_distances_nearly_tie(
         assert measured["r_min"][index] == pytest.approx(np.sqrt(outside.min()), rel=1e-5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 10**6),
     tokens=st.integers(3, 150),
@@ -159,7 +159,7 @@ def test_ties_of_weight_go_to_the_lower_index() -> None:
     assert order_by_weight(np.array([0.1, 0.4, 0.1, 0.4], np.float32)).tolist() == [1, 3, 0, 2]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(head=heads, power=st.integers(-20, 20))
 def test_separability_does_not_change_when_values_are_rescaled(
     head: tuple[np.ndarray, np.ndarray], power: int
@@ -172,7 +172,7 @@ def test_separability_does_not_change_when_values_are_rescaled(
         np.testing.assert_array_equal(one[name] * 2.0**power, other[name])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(head=heads, seed=st.integers(0, 1000))
 def test_separability_does_not_depend_on_where_tokens_stand(
     head: tuple[np.ndarray, np.ndarray], seed: int
@@ -184,7 +184,7 @@ def test_separability_does_not_depend_on_where_tokens_stand(
         np.testing.assert_array_equal(one[name], other[name])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(head=heads)
 def test_f_scores_follow_from_precision_and_recall(head: tuple[np.ndarray, np.ndarray]) -> None:
     alpha, values = head
@@ -351,7 +351,7 @@ def test_values_that_float32_cannot_square_are_refused_and_float64_can(scale: fl
         np.testing.assert_array_equal(wide[name], plain[name])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(head=heads, scale=st.sampled_from([1e-14, 1e-12, 1e12, 1e14]))
 def test_what_is_not_refused_has_the_numbers_of_exact_squares(
     head: tuple[np.ndarray, np.ndarray], scale: float

@@ -34,7 +34,6 @@ from theory.audit import summary as audit
 from theory.paper_tables import table_1
 
 FUZZING: dict[str, Any] = {
-    "deadline": None,
     "database": None,
     "suppress_health_check": list(HealthCheck),
 }

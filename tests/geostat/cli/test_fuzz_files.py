@@ -28,7 +28,6 @@ from geostat.runs.methods.accessor import RunMethods
 from reports.errors import InputError as ReportError
 
 FUZZING: dict[str, Any] = {
-    "deadline": None,
     "database": None,
     "suppress_health_check": list(HealthCheck),
 }

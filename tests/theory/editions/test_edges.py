@@ -50,7 +50,7 @@ def check(found: Envelope, tokens: int) -> None:
 
 @pytest.mark.parametrize("edition", get_args(Edition))
 @given(head=heads(max_tokens=9), dimension=DIMENSIONS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_every_edition_is_finite_and_ordered_at_every_n(
     edition: Edition, head: DrawnHead, dimension: int
 ) -> None:
@@ -72,7 +72,7 @@ def test_every_edition_is_finite_and_ordered_at_every_n(
 @given(
     head=heads(max_tokens=9), dimension=DIMENSIONS, scale=st.floats(1, 40), seed=st.integers(0, 99)
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_weights_of_many_orders_of_magnitude_keep_every_edition_finite(
     head: DrawnHead, dimension: int, scale: float, seed: int
 ) -> None:
@@ -124,7 +124,7 @@ def moved(head: DrawnHead, factor: float, edition: Edition) -> tuple[float, bool
 
 @pytest.mark.parametrize("edition", ["repaired", "sharp", "predicted"])
 @given(head=heads(max_tokens=12), factor=FACTORS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_unit_of_values_changes_nothing(
     edition: Edition, head: DrawnHead, factor: float
 ) -> None:
@@ -136,7 +136,7 @@ def test_the_unit_of_values_changes_nothing(
 
 
 @given(head=heads(min_tokens=4, max_tokens=7), factor=FACTORS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_unit_of_values_changes_no_conditional_bound(head: DrawnHead, factor: float) -> None:
     apart, same = moved(head, factor, "conditional")
     assert apart < 1e-9
@@ -144,7 +144,7 @@ def test_the_unit_of_values_changes_no_conditional_bound(head: DrawnHead, factor
 
 
 @given(head=heads(max_tokens=9), dimension=DIMENSIONS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_conditional_lies_within_sharp(head: DrawnHead, dimension: int) -> None:
     sizes = np.arange(1, head.tokens + 1)
     (low, high), (sharp_low, sharp_high) = (

@@ -247,7 +247,7 @@ def value(expression: sp.Expr, members: dict, values: dict) -> float:
 
 
 @given(rational_heads())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_sums_and_margins_equal_their_symbols(case: RationalHead) -> None:
     head, summary, members, values = exact_head(case)
     defined = len(members[symbols.I_content]) > 0
@@ -287,7 +287,7 @@ def test_sums_and_margins_equal_their_symbols(case: RationalHead) -> None:
 
 
 @given(rational_heads())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_pair_means_and_widths_equal_their_symbols(case: RationalHead) -> None:
     head, summary, members, values = exact_head(case)
     levels, exact, widths = (
@@ -316,7 +316,7 @@ def test_pair_means_and_widths_equal_their_symbols(case: RationalHead) -> None:
 
 
 @given(rational_heads())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_printed_bounds_equal_their_symbols(case: RationalHead) -> None:
     head, summary, members, _ = exact_head(case)
     found = printed_margins(summary, delta0="out", sink_in_b=True, sink_visible=True)
@@ -360,7 +360,7 @@ def test_printed_bounds_equal_their_symbols(case: RationalHead) -> None:
 
 
 @given(rational_heads())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_repaired_values_equal_their_symbols(case: RationalHead) -> None:
     head, summary, members, _ = exact_head(case)
     numeric = repaired_bounds(head, summary, 0, 24, 0.125)
@@ -399,7 +399,7 @@ STANDS_FOR = {
 
 
 @given(heads(min_tokens=3, max_tokens=20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_floor_by_bisection_is_the_maximum_over_all_pairs(case: DrawnHead) -> None:
     order = np.argsort(-case.alpha, kind="stable")
     head = ranked(
@@ -420,7 +420,7 @@ def test_floor_by_bisection_is_the_maximum_over_all_pairs(case: DrawnHead) -> No
 
 
 @given(heads(min_tokens=2, max_tokens=20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_compiled_floors_are_those_by_bisection(case: DrawnHead) -> None:
     gram = case.gram.matrix(case.tokens, sink=case.sink)
     head = rank_tokens(case.alpha, case.norms, gram, case.sink)

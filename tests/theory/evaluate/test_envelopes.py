@@ -41,7 +41,7 @@ def test_tabulated_law_is_students_within_1e_8(dimension: int) -> None:
 
 @pytest.mark.slow
 @given(heads(max_tokens=24, min_dimension=TABULATED_FROM))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_many_heads_at_once_equal_one_by_one(head: DrawnHead) -> None:
     sizes = np.arange(1, head.tokens + 2)
     alpha = np.stack([head.alpha, head.alpha[::-1], np.roll(head.alpha, 1)])

@@ -48,7 +48,7 @@ def test_profile_equals_exact_arithmetic() -> None:
     st.floats(0.01, 1),
     st.floats(0, 6),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_weights_sum_to_one_unless_the_base_is_given(
     plateau: int, wave: int, tail: int, sink: float, eta: float, omega: float
 ) -> None:
@@ -82,7 +82,7 @@ def test_weights_sum_to_one_unless_the_base_is_given(
     st.floats(0.05, 1),
     st.floats(0.3, 2.8),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_order_of_entry_is_tail_peaks_plateau_valleys(
     plateau: int, wave: int, tail: int, eta: float, omega: float
 ) -> None:

@@ -14,7 +14,7 @@ from theory.head.similarity_decay import constant, decaying, exponential, offset
 
 
 @given(st.integers(2, 40), st.floats(0.02, 4), st.floats(0, 0.95))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_closed_form_edge_is_where_the_smallest_eigenvalue_vanishes(
     content: int, beta: float, offset: float
 ) -> None:
@@ -138,7 +138,7 @@ def test_measured_float32_cosines_are_feasible() -> None:
 
 
 @given(st.data(), st.integers(2, 80), st.sampled_from([np.float64, np.float32]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_one_asymmetric_pair_anywhere_is_refused(
     data: st.DataObject, tokens: int, dtype: type
 ) -> None:

@@ -138,7 +138,7 @@ def test_the_spelled_out_bound_is_the_printed_edition_in_numbers() -> None:
 
 
 @given(st.integers(0, 200))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_move_raises_its_parameter_and_keeps_the_rest(seed: int) -> None:
     (point,) = sample_points(1, seed)
     before = point.head()

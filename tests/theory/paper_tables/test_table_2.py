@@ -53,7 +53,7 @@ def profiles(
 
 
 @given(profiles())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_closed_order_of_entry_is_the_order_by_weight(profile: WeightProfile) -> None:
     growth = profile.eta if profile.growth is None else profile.growth
     assume(
@@ -65,7 +65,7 @@ def test_the_closed_order_of_entry_is_the_order_by_weight(profile: WeightProfile
 
 
 @given(profiles())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_sinks_rank_is_one_more_than_the_weights_above_it(profile: WeightProfile) -> None:
     weights = profile.weights()
     assume(
@@ -85,7 +85,7 @@ def phase(profile: WeightProfile, position: int) -> str:
 
 
 @given(profiles([st.integers(1, 12), st.integers(20, 30), st.integers(1, 16)], shared=True))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_composition_changes_at_m1_m2_m3(profile: WeightProfile) -> None:
     found = regimes(profile)
     assume(
@@ -154,7 +154,7 @@ def test_in_a_tail_the_margin_falls_and_the_scale_rises() -> None:
 
 
 @given(st.floats(0.02, 1), st.integers(1, 12), st.floats(1e-3, 2))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_tail_has_a_positive_margin_exactly_above_the_least_decay(
     eta: float, selected: int, above: float
 ) -> None:

@@ -232,7 +232,7 @@ def extreme(value: list[float], marginals: list[float], sign: int) -> float:
 
 
 @given(st.lists(st.fractions(0, 1, max_denominator=12), min_size=1, max_size=4), st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_comonotone_events_are_extremal(marginals: list[Fraction], n: int) -> None:
     ranked = sorted(marginals, reverse=True)
     for entry, name in (("sharp_precision_upper", "precision"), ("sharp_f_outer_upper", "f_outer")):
@@ -245,7 +245,7 @@ def test_comonotone_events_are_extremal(marginals: list[Fraction], n: int) -> No
 
 
 @given(st.lists(st.fractions(0, 1, max_denominator=12), min_size=1, max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_comonotone_events_are_extremal_for_the_inner_f(marginals: list[Fraction]) -> None:
     # g is concave in the number kept: its least mean is the comonotone one, and its largest the
     # chord at the mean.
@@ -268,7 +268,7 @@ SHARP = {
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_sharp_numbers_equal_their_symbols_at_rational_points(
     rows: int, columns: int, data: st.DataObject
 ) -> None:
@@ -311,7 +311,7 @@ def test_sharp_numbers_equal_their_symbols_at_rational_points(
 
 
 @given(st.lists(st.integers(0, 6), min_size=3, max_size=7), st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_the_reductions_hold_of_any_distances(distances: list[int], data: st.DataObject) -> None:
     # (19)-(24), and P, R by counting.
     n = data.draw(st.integers(1, len(distances) - 1))

@@ -191,7 +191,7 @@ def expect_cosines(one: dict, other: dict, of: Layer) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(of=layers(), budget=st.sampled_from([1 << 29, 1 << 12, 1]))
 def test_a_layer_is_measured_as_the_reference_measures_it(
     device: str, of: Layer, budget: int
@@ -208,7 +208,7 @@ def test_a_layer_is_measured_as_the_reference_measures_it(
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(of=layers(most=24), seed=st.integers(0, 10**6))
 def test_of_the_same_draws_baselines_are_those_of_the_reference(
     device: str, of: Layer, seed: int

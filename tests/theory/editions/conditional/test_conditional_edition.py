@@ -116,7 +116,7 @@ def test_median_width_is_small_at_small_n_and_well_below_sharps(
 
 @pytest.mark.slow
 @given(heads(max_tokens=8))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_conditional_bounds_do_not_change_when_values_are_rescaled(head: DrawnHead) -> None:
     sizes = np.arange(1, head.tokens + 1)
     one, ten = (

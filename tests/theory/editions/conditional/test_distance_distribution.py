@@ -280,7 +280,7 @@ def test_bounds_of_a_count_by_hand() -> None:
 
 @pytest.mark.slow
 @given(st.integers(1, 4), st.integers(1, 4), st.data())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_conditional_f_equals_its_symbols_at_rational_points(
     rows: int, columns: int, data: st.DataObject
 ) -> None:

@@ -212,7 +212,7 @@ def test_predictions_serve_the_smallest_numbers() -> None:
 
 
 @given(heads(max_tokens=10), st.sampled_from(["paper", "followup"]), st.integers(-20, 20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_predictions_do_not_change_when_values_are_rescaled(
     head: DrawnHead, convention: Any, power: int
 ) -> None:
@@ -228,7 +228,7 @@ def test_predictions_do_not_change_when_values_are_rescaled(
 
 
 @given(heads(max_tokens=14, min_dimension=LEAST_DIMENSION))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_reliable_predictions_leave_the_sharp_bounds_by_little(head: DrawnHead) -> None:
     sizes = np.arange(1, head.tokens)
     found = predict(head.alpha, head.norms, head.gram, head.dimension, sizes, sink=head.sink)

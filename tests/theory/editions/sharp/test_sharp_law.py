@@ -50,7 +50,7 @@ def test_sharp_bounds_equal_forty_digit_arithmetic(name: str) -> None:
 
 
 @given(heads())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_sharp_bounds_do_not_change_when_values_are_rescaled(head: DrawnHead) -> None:
     sizes = np.arange(1, head.tokens + 1)
     one, ten = (
@@ -76,7 +76,7 @@ def test_sharp_bounds_do_not_change_when_values_are_rescaled(head: DrawnHead) ->
 
 
 @given(heads())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_lower_never_exceeds_upper_under_either_convention(head: DrawnHead) -> None:
     sizes = np.arange(1, head.tokens)
     for convention in ("paper", "followup"):
