@@ -11,7 +11,9 @@ WORKERS ?= -n 2 --dist loadfile --no-loadscope-reorder
 INSTALL := set -o pipefail; $(BIN)/python -m pip install --progress-bar off -c constraints.txt
 DOWNLOADS := | { grep --line-buffered -E '^ *(Downloading|Using cached|Processing) .*whl' || true; }
 # A process has one thread, or they fight for the cores; it keeps the bytecode, as some sixty start.
-TESTS := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+# Compiled kernels are kept for all clones.
+KERNELS := PYTHONPATH=tests NUMBA_CACHE_LOCATOR_CLASSES=support.compiled_cache.BySource,InTreeCacheLocator,UserWideCacheLocator
+TESTS := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(KERNELS) $(BIN)/python -m pytest
 
 .PHONY: report test test-all test-browser test-latex test-object-store docs check bench studies format clean
 

@@ -7,25 +7,30 @@ from __future__ import annotations
 import gc
 import os
 import random
+import shutil
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import xarray as xr
 from hypothesis import settings
 from support.comparisons import shorter
-from support.families import letters, tiny
+from support.families import letters, tiny, tokens
+from support.runs import small_run
 from support.shared import once, shared_folder
-from support.spine import LENGTH, Finished, Said, capturing, geostat
+from support.spine import LENGTH, Finished, Said, capturing, geostat, measured
 
+import geostat as gs
 from empirical.store.store import Store
-from geostat.runs import stages
+from geostat.runs import pipeline, stages
 from geostat.runs.groups import CONFRONTED
-from geostat.runs.settings import Settings
-from reports.figures.every import FIGURES
+from geostat.runs.options import CaptureOptions
+from geostat.topics.records import Tolerance
 from reports.figures.style import STYLE
 from reports.page import page
+from reports.topics.listed import FIGURES
 
 # without a deadline: how long an example takes depends on the machine and on what else it does
 settings.register_profile("default", deadline=None)
@@ -53,12 +58,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         "test_truth.py",
         "test_predict.py",
         "test_overall.py",
-        "runs/ablation/test_ablation.py",
+        "experiments/ablation/test_ablation.py",
     )
 
     def place(item: pytest.Item) -> int:
         path = item.path.as_posix()
-        early = [at for at, name in enumerate(first) if path.endswith(f"/{name}")]
+        early = [index for index, name in enumerate(first) if path.endswith(f"/{name}")]
         return early[0] if early else len(first) + (item.path in needing)
 
     items.sort(key=place)
@@ -72,10 +77,10 @@ def is_of_the_face(item: pytest.Item) -> bool:
 FACE = (
     "geostat.api.",
     "geostat.runs.answers.",
-    "geostat.runs.ablation.api.",
-    "geostat.runs.effective.api.",
+    "geostat.experiments.ablation.options.",
+    "geostat.experiments.effective.options.",
     "geostat.runs.methods.",
-    "geostat.runs.normaliser.api.",
+    "geostat.experiments.normaliser.options.",
     "geostat.runs.plot",
     "geostat.runs.tensors.",
 )
@@ -143,11 +148,65 @@ def finished(
 def captured(
     tmp_path_factory: pytest.TempPathFactory, model_folder: Path, text_folder: Path
 ) -> Path:
-    """The store of a capture of two documents; not to be changed."""
-    out = tmp_path_factory.mktemp("captured")
-    said = geostat(*capturing(model_folder, text_folder, out), "--quiet")
-    assert said == Said(0, "", "")
+    """The store of a capture of two documents, `asked` on the command line; not to be changed."""
+    out = shared_folder(tmp_path_factory, "captured") / "run"
+    words = capturing(model_folder, text_folder, out)
+    assert once(out.parent, lambda: geostat(*words, "--quiet")) == Said(0, "", "")
     return out / "run.zarr"
+
+
+@pytest.fixture
+def two_documents(captured: Path, tmp_path: Path) -> Store:
+    """A copy of `captured` in `tmp_path`, to be changed."""
+    shutil.copytree(captured.parent, tmp_path, dirs_exist_ok=True)
+    return Store.open(tmp_path / "run.zarr")
+
+
+@pytest.fixture(scope="session")
+def windowed(tmp_path_factory: pytest.TempPathFactory) -> xr.DataTree:
+    """A confronted run whose layers see 24 and 40 tokens in turn (Gemma 3). Read only."""
+    path = shared_folder(tmp_path_factory, "windowed") / "run.zarr"
+    n = np.array([1, 2, 4, 8, 16, 23, 24, 30, 40])
+
+    def make() -> None:
+        store = small_run(path, family="gemma3", length=LENGTH, n=n)
+        pipeline.fit(store)
+        pipeline.confront(store)
+
+    once(path.parent, make)
+    return Store.open(path).tree()
+
+
+@pytest.fixture(scope="session")
+def followup(tmp_path_factory: pytest.TempPathFactory, asked: CaptureOptions) -> xr.DataTree:
+    """A confronted run of one document in the follow-up's convention, without baselines, with sharp
+    bounds alone and a tolerance of its own. Read only.
+    """
+    out = shared_folder(tmp_path_factory, "followup") / "run"
+
+    def make() -> None:
+        differing = {"convention": "followup", "null": False, "documents": 1, "n": "default"}
+        store = measured(asked, **differing, out=out)
+        pipeline.fit(store)
+        lax = {"norms.cv": Tolerance(value=0.2, source="test")}
+        pipeline.confront(store, editions=("sharp",), swap=False, tolerances=lax)
+
+    once(out.parent, make)
+    return Store.open(out / "run.zarr").tree()
+
+
+@pytest.fixture(scope="session")
+def with_regimes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A confronted run of four windows of 80 tokens, `tokens(4, 80)`; copy it before use."""
+    out = shared_folder(tmp_path_factory, "with regimes") / "run"
+
+    def make() -> list[int]:
+        documents = list(tokens(4, 80).numpy())
+        gs.capture(tiny("llama"), documents=documents, length=80, null=False, out=out)
+        return [geostat(stage, out).code for stage in ("fit", "confront")]
+
+    assert once(out.parent, make) == [0, 0]
+    return out
 
 
 READ: dict[tuple[bytes, frozenset[str] | None], xr.DataTree] = {}
@@ -201,11 +260,11 @@ def no_fits(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
-@pytest.fixture
-def asked(model_folder: Path, text_folder: Path) -> Settings:
-    """What two documents are asked for."""
-    return Settings(
-        model=str(model_folder), text=(text_folder,), documents=2, length=LENGTH, n="1,2,5-7,20"
+@pytest.fixture(scope="session")
+def asked(model_folder: Path, text_folder: Path) -> CaptureOptions:
+    """Options of a measurement of two documents."""
+    return CaptureOptions(
+        model=str(model_folder), text=(text_folder,), documents=2, length=LENGTH, n="1,2,9"
     )
 
 

@@ -1,11 +1,11 @@
-"""What a capture costs beside the plain forward: time and memory, on the built-in model.
+"""Cost of a capture relative to the plain forward pass: time and memory, on the built-in model.
 
     .venv/bin/python -m benchmarks.capture [--pairs 7] [--documents 8] [--length 1025]
 
-Time: the decoder's plain fused forward of 8 documents and the capture of as many (tap, every
-variable, chunks, manifest) take turns in one process; what is done once a run (loading,
-compilation, parity check, layout of the store) is over before. Printed, a document: medians, the
-ratio of medians, and the median ratio of pairs. Memory: the peak of a process of its own for each.
+Time: the decoder's plain fused forward pass over 8 documents and a capture of 8 documents (tap,
+every variable, chunks, manifest) alternate in one process. One-time work (loading, compilation,
+parity check, layout of the store) is done before. The script prints medians per document, the ratio
+of medians, and the median ratio of pairs. Memory: the peak of a separate process for each.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from empirical.sources import builtin_texts, models
 from empirical.sources import windows as corpus
 
 ONCE = 2
-"""Documents before the clock starts: behind the second one the store is laid out."""
+"""Documents before timing starts: the store is laid out after the second."""
 KINDS = ("default n", "every n", "default n and baselines")
 
 
@@ -46,7 +46,7 @@ def sizes(kind: str, length: int) -> np.ndarray:
 
 
 def first(windows: corpus.Windows, count: int) -> corpus.Windows:
-    """The first `count` windows, the same document over and over under names of its own."""
+    """Return `count` copies of the first window under different names."""
     names = tuple(f"{index}" for index in range(count))
     return dataclasses.replace(
         windows,
@@ -66,8 +66,8 @@ def forward(model: models.LoadedModel, ids: torch.Tensor) -> float:
 
 
 def timed(model: models.LoadedModel, windows: corpus.Windows, kind: str, folder: Path) -> float:
-    """Seconds a document of a capture into a new store, once parity is checked and the store
-    laid out: from the end of the second document on.
+    """Return seconds per document of a capture into a new store, from the end of the second
+    document (after parity check and layout of the store).
     """
     marks: dict[int, float] = {}
 
@@ -93,7 +93,7 @@ def times(model: models.LoadedModel, windows: corpus.Windows, pairs: int, docume
     plain: list[float] = []
     taken: dict[str, list[float]] = {kind: [] for kind in KINDS}
     with tempfile.TemporaryDirectory() as folder:
-        for kind in KINDS:  # compilation is over before the clock starts
+        for kind in KINDS:  # compiles before timing starts
             timed(model, first(windows, ONCE + 1), kind, Path(folder))
         for _ in range(pairs):
             plain.append(sum(forward(model, ids) for _ in range(documents)) / documents)
@@ -103,12 +103,12 @@ def times(model: models.LoadedModel, windows: corpus.Windows, pairs: int, docume
                 )
     base = statistics.median(plain)
     print(
-        f"seconds a document of {ids.shape[1]} tokens, {torch.get_num_threads()} threads, {pairs}"
-        f" pairs of {documents} documents taking turns"
+        f"seconds per document of {ids.shape[1]} tokens, {torch.get_num_threads()} threads, {pairs}"
+        f" alternating pairs of {documents} documents"
     )
     print(f"{'plain forward':<26}{base:7.3f} s")
     for kind in KINDS:
-        ratios = [one / other for one, other in zip(taken[kind], plain, strict=True)]
+        ratios = [seconds / other for seconds, other in zip(taken[kind], plain, strict=True)]
         middle = statistics.median(taken[kind])
         print(
             f"{kind:<26}{middle:7.3f} s   ratio of medians {middle / base:5.2f}   median ratio"
@@ -118,22 +118,22 @@ def times(model: models.LoadedModel, windows: corpus.Windows, pairs: int, docume
         (with_them - without) / other
         for with_them, without, other in zip(taken[KINDS[2]], taken[KINDS[0]], plain, strict=True)
     ]
-    print(f"baselines cost {statistics.median(extra):.2f} of a forward more (median of pairs)")
+    print(f"baselines add {statistics.median(extra):.2f} of a forward pass (median of pairs)")
 
 
-def highest() -> int:
-    """Most memory this process has held since `forget`, in MB (Linux)."""
+def peak_memory() -> int:
+    """Return the peak memory of this process since `reset_peak`, in MB (Linux)."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(status.split("VmHWM:")[1].split()[0]) // 1024
 
 
-def forget() -> None:
-    """Start the high-water mark afresh, so that loading the model does not hide what follows."""
+def reset_peak() -> None:
+    """Reset the recorded peak, to exclude the loading of the model."""
     Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
 
 
 def peak(what: str, length: int) -> None:
-    """Run one thing in this process and print the most memory it held, in MB."""
+    """Run a forward pass or a capture in this process and print its peak memory in MB."""
     model = models.find(None).load()
     windows = corpus.windows(builtin_texts.topics(), model.tokenizer, length=length, count=1)
     ids = torch.as_tensor(windows.token_ids.astype(np.int64))
@@ -143,15 +143,15 @@ def peak(what: str, length: int) -> None:
         )
         if (
             what != "forward"
-        ):  # parity, whose eager weights are no part of a capture, is over with the first document
+        ):  # the first document runs the parity check, which is not part of the peak
             run(windows=first(windows, 1), n=sizes(what, length))
         forward(model, ids)
-        forget()
+        reset_peak()
         if what == "forward":
             forward(model, ids)
         else:
             run(windows=first(windows, 3), n=sizes(what, length))
-    print(highest())
+    print(peak_memory())
 
 
 def memory(length: int) -> None:
@@ -178,18 +178,18 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=8)
     parser.add_argument("--length", type=int, default=1025)
     parser.add_argument("--peak")
-    given = parser.parse_args()
-    if given.peak:
-        peak(given.peak, given.length)
+    options = parser.parse_args()
+    if options.peak:
+        peak(options.peak, options.length)
         return
     model = models.find(None).load()
     times(
         model,
-        corpus.windows(builtin_texts.topics(), model.tokenizer, length=given.length, count=1),
-        given.pairs,
-        given.documents,
+        corpus.windows(builtin_texts.topics(), model.tokenizer, length=options.length, count=1),
+        options.pairs,
+        options.documents,
     )
-    memory(given.length)
+    memory(options.length)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Plotting libraries for the page of a report: size of a page, time until it can be used, time from
-picking a head until its curves are drawn.
+"""Comparison of chart libraries for the report page: size of a page, time until it is ready, time
+from selecting a head until its curves are drawn.
 
 Run: python -m benchmarks.charts, in an environment that has bokeh, plotly, vl-convert-python and
-playwright, and a Chromium at CHROMIUM (/usr/bin/chromium unless set). Each library draws the same:
-a map of 32 layers by 32 heads, and four charts of three curves of 60 points for the head that is
-picked, from one packed array of all heads. Libraries take turns; medians over rounds.
+playwright, and a Chromium at CHROMIUM (default /usr/bin/chromium). Each library draws a map of 32
+layers × 32 heads, and four charts with three curves of 60 points for the selected head, from one
+packed array of all heads. Libraries alternate; results are medians over rounds.
 """
 
 import base64
@@ -34,13 +34,13 @@ const drawn = () => new Promise((done) =>
 
 
 def curves() -> NDArray[np.float32]:
-    """Made-up curves, (head, chart, curve, point)."""
+    """Return synthetic curves, (head, chart, curve, point)."""
     steps = np.random.default_rng(0).normal(size=(HEADS**2, CHARTS, CURVES, POINTS))
     return steps.cumsum(axis=-1).astype(np.float32)
 
 
 def page(libraries: list[str], body: str, script: str, data: NDArray[np.float32]) -> str:
-    """A page of its own with everything in it."""
+    """Return a self-contained page."""
     packed = base64.b64encode(data.tobytes()).decode()
     inline = "".join(f"<script>{library}</script>" for library in libraries)
     return (
@@ -52,7 +52,7 @@ def page(libraries: list[str], body: str, script: str, data: NDArray[np.float32]
 
 
 def bokeh_page(data: NDArray[np.float32]) -> str:
-    """Bokeh: charts declared in Python, data replaced by the page."""
+    """Return the Bokeh page: charts declared in Python, data replaced by JavaScript."""
     from bokeh.embed import components
     from bokeh.models import ColumnDataSource
     from bokeh.plotting import figure
@@ -68,9 +68,9 @@ def bokeh_page(data: NDArray[np.float32]) -> str:
     for chart in range(CHARTS):
         figures[f"chart{chart}"] = figure(width=360, height=220, tools="hover")
         for line in range(CURVES):
-            at = ColumnDataSource({"x": np.arange(POINTS), "y": data[0, chart, line]})
-            at.name = f"s{chart}{line}"
-            figures[f"chart{chart}"].line("x", "y", source=at)
+            source = ColumnDataSource({"x": np.arange(POINTS), "y": data[0, chart, line]})
+            source.name = f"s{chart}{line}"
+            figures[f"chart{chart}"].line("x", "y", source=source)
     script, places = components(figures, wrap_script=False)
     return page(
         list(INLINE.js_raw[:1]),
@@ -96,7 +96,7 @@ def bokeh_page(data: NDArray[np.float32]) -> str:
 
 
 def plotly_page(data: NDArray[np.float32]) -> str:
-    """Plotly: the whole bundle, as its Python package has no other."""
+    """Return the Plotly page with the full bundle, the only one in its Python package."""
     from plotly.offline import get_plotlyjs
 
     return page(
@@ -123,7 +123,7 @@ def plotly_page(data: NDArray[np.float32]) -> str:
 
 
 def vega_page(data: NDArray[np.float32]) -> str:
-    """Vega-Lite, from the bundle that altair writes pages with."""
+    """Return the Vega-Lite page with the bundle that altair uses."""
     import vl_convert
 
     return page(
@@ -162,16 +162,16 @@ LIBRARIES: dict[str, Callable[[NDArray[np.float32]], str]] = {
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure every library and print the table."""
     from playwright.sync_api import sync_playwright
 
     data = curves()
     empty = len(page([], "", "let ready, pick;", data))
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         pages = {}
-        for name, made in LIBRARIES.items():
+        for name, build in LIBRARIES.items():
             pages[name] = Path(folder) / f"{name}.html"
-            pages[name].write_text(made(data), encoding="utf-8")
+            pages[name].write_text(build(data), encoding="utf-8")
         browser = playwright.chromium.launch(
             executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"),
             args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],

@@ -1,14 +1,14 @@
-"""What measuring a layer on a device costs beside the plain forward, at the size of a 7B model.
+"""Cost of measuring a layer on a GPU relative to the plain forward pass, for a model of 7B shape.
 
     .venv/bin/python -m benchmarks.device [--kv-heads 8] [--rounds 7]
 
-Where CUDA is: a Llama of 32 layers × 32 heads of 128 dimensions, random weights in bfloat16, made
-in memory on the device, reads 1,025 tokens; the plain forward, the tap alone, and the tap with
-parts of the measurement take turns. Printed: medians by CUDA events, the ratio to the plain
-forward, and the share of an H100's bandwidth that the counted bytes reach. Where there is none it
-says so, and prints what is counted alone: launches, FLOP and bytes of one layer, by part, and the
-least time that an H100 would take for them. Bytes are those that each operation reads and writes
-as it stands, without what caches spare.
+With CUDA: a Llama of 32 layers × 32 heads of 128 dimensions with random bfloat16 weights reads
+1,025 tokens. The plain forward pass, the tap alone, and the tap with parts of the measurement
+alternate. The script prints medians by CUDA events, the ratio to the plain forward pass, and the
+share of an H100's bandwidth that the counted bytes reach.
+
+Without CUDA: the script prints only counts, namely launches, FLOP and bytes of one layer by part,
+and the minimum time of an H100. Bytes are all reads and writes of each operation, without caching.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaConfig, LlamaModel
 
-from empirical.capture.together import LAYERS as TOGETHER
-from empirical.capture.waiting import to_host
+from empirical.capture.layer_view import LAYERS as TOGETHER
+from empirical.capture.layer_view import to_host
 from empirical.measure.device import layer as on_device
 from empirical.measure.device import nulls, queries
 from empirical.measure.queries import Row
@@ -38,37 +38,38 @@ from empirical.tap.tap import TappedLayer, tap
 
 LAYERS, HEADS, DIMENSION, TOKENS, QUERIES = 32, 32, 128, 1025, 16
 BANDWIDTH = 3.35e12
-"""Bytes a second of an H100 (SXM), by its data sheet; of bfloat16 and of float32 products beside
-it, FLOP a second.
-"""
+"""Bytes per second of an H100 (SXM), by its data sheet."""
 HALF, SINGLE = 989e12, 67e12
+"""FLOP per second of an H100's bfloat16 and float32 products, by its data sheet."""
 ACHIEVED = 0.6
-"""Share of the bfloat16 peak that a plain forward of this size is taken to reach."""
+"""Assumed share of the bfloat16 peak in a plain forward pass of this size."""
 LAUNCH = 4e-6
-"""Seconds that Python and torch take to launch one operation, roughly."""
+"""Approximate seconds that Python and torch need to launch one operation."""
 Part = Callable[[torch.Tensor, torch.Tensor], dict]
 
 
 def rows_of(alpha: torch.Tensor) -> list[Row]:
-    """The last `QUERIES` queries of a window, all with the weights of the last, cut to fit."""
+    """Return the last `QUERIES` queries of a window, with truncated weights of the last query."""
     tokens = alpha.shape[1]
     ends = range(tokens - QUERIES, tokens)
-    return [Row(position=at, first=0, alpha=alpha[:, : at + 1]) for at in ends]
+    return [Row(position=index, first=0, alpha=alpha[:, : index + 1]) for index in ends]
 
 
 def parts(tokens: int) -> dict[str, Part]:
-    """What is measured of a layer, of α, (head, token), and values, (kv_head, token, dimension)."""
+    """Return the parts of the measurement of a layer: functions of α, (head, token), and values,
+    (kv_head, token, dimension).
+    """
     geometry = partial(on_device.measure_layer, n=None, sink=True)
-    every = np.arange(1, tokens + 1)
+    all_sizes = np.arange(1, tokens + 1)
     sizes = [1, *range(2, 65), *np.geomspace(66, tokens - QUERIES, 96).astype(int).tolist()]
 
     def baselines(alpha: torch.Tensor, values: torch.Tensor) -> dict:
-        # At given draws: tensors without numbers have no generator.
+        # Fixed draws: meta tensors have no generator.
         return nulls.measure_drawn(alpha, values, None, orders=alpha.argsort(dim=-1), drawn=values)
 
     return {
         "geometry": lambda alpha, values: geometry(alpha, values),
-        "geometry, every N": lambda a, v: on_device.measure_layer(a, v, every, sink=True),
+        "geometry, every N": lambda a, v: on_device.measure_layer(a, v, all_sizes, sink=True),
         "baselines": baselines,
         f"means over {QUERIES} queries": lambda a, v: queries.measure_layer(rows_of(a), v, sizes),
     }
@@ -76,7 +77,7 @@ def parts(tokens: int) -> dict[str, Part]:
 
 @dataclass(slots=True)
 class Cost:
-    """What a part asks of the device, a layer."""
+    """Operations of one part on the device, per layer."""
 
     launches: int = 0
     flop: int = 0
@@ -84,17 +85,17 @@ class Cost:
 
     @property
     def least(self) -> float:
-        """Least seconds on an H100: bytes at its bandwidth, products in float32."""
+        """Return the minimum seconds on an H100: bytes at its bandwidth, products in float32."""
         return max(self.bytes / BANDWIDTH, self.flop / SINGLE)
 
     @property
     def launching(self) -> float:
-        """Seconds in which Python launches what is asked."""
+        """Return the seconds in which Python launches the operations."""
         return self.launches * LAUNCH
 
 
 class Counter(TorchDispatchMode):
-    """Counts operations that do work, and the bytes each reads and writes; a view does none."""
+    """Counter of operations, except views, and of the bytes that each reads and writes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,34 +105,35 @@ class Counter(TorchDispatchMode):
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         out = function(*args, **(kwargs or {}))
-        given = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
-        made = [one for one in tree_leaves(out) if isinstance(one, torch.Tensor)]
-        view = bool(made) and function.is_view
-        if made and not view and "empty" not in function.overloadpacket.__name__:
+        inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        outputs = [leaf for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
+        view = bool(outputs) and function.is_view
+        if outputs and not view and "empty" not in function.overloadpacket.__name__:
             self.launches += 1
-            self.bytes += sum(map(held, {id(one): one for one in (*given, *made)}.values()))
+            tensors = {id(tensor): tensor for tensor in (*inputs, *outputs)}
+            self.bytes += sum(map(stored_bytes, tensors.values()))
         return out
 
 
-def held(tensor: torch.Tensor) -> int:
-    """Bytes that a tensor's elements take; those that an expanded one repeats count once."""
+def stored_bytes(tensor: torch.Tensor) -> int:
+    """Return the bytes of a tensor's elements; expanded dimensions count once."""
     sizes = zip(tensor.shape, tensor.stride(), strict=True)
     return int(np.prod([n for n, step in sizes if step], dtype=np.int64)) * tensor.element_size()
 
 
 def counted(part: Part, kv_heads: int, tokens: int) -> Cost:
-    """Count a part of one layer, measured together with others, on tensors without numbers, so at
-    full size on any machine.
+    """Count the operations of a part per layer, over several layers together, on meta tensors (full
+    size on any machine).
     """
     alpha = torch.empty(TOGETHER * HEADS, tokens, device="meta")
     values = torch.empty(TOGETHER * kv_heads, tokens, DIMENSION, device="meta")
-    part(alpha, values)  # grids and bins are laid out once
+    part(alpha, values)  # grids and bins are built once
     with Counter() as counter:
         part(alpha, values)
     with FlopCounterMode(display=False) as flop:
         part(alpha, values)
-    asked = (counter.launches, flop.get_total_flops(), counter.bytes)
-    return Cost(*(round(one / TOGETHER) for one in asked))
+    totals = (counter.launches, flop.get_total_flops(), counter.bytes)
+    return Cost(*(round(total / TOGETHER) for total in totals))
 
 
 def config(kv_heads: int, tokens: int) -> LlamaConfig:
@@ -146,8 +148,8 @@ def config(kv_heads: int, tokens: int) -> LlamaConfig:
     )
 
 
-def made(kv_heads: int, tokens: int, device: str) -> LlamaModel:
-    """The model, random, on the device from the start; on "meta" without numbers."""
+def random_model(kv_heads: int, tokens: int, device: str) -> LlamaModel:
+    """Return the model with random weights, created on the device; on "meta" without values."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.bfloat16)
     try:
@@ -159,24 +161,26 @@ def made(kv_heads: int, tokens: int, device: str) -> LlamaModel:
 
 
 def forward_flop(kv_heads: int, tokens: int) -> int:
-    """FLOP of the plain forward: two a weight and token, and attention's two products."""
+    """Return the FLOP of the plain forward pass: two per weight and token, and attention's
+    products.
+    """
     weights = sum(
-        one.numel()
-        for name, one in made(kv_heads, tokens, "meta").named_parameters()
+        parameter.numel()
+        for name, parameter in random_model(kv_heads, tokens, "meta").named_parameters()
         if "embed" not in name
     )
     return 2 * weights * tokens + LAYERS * 4 * HEADS * DIMENSION * tokens**2 // 2
 
 
 def table(costs: dict[str, Cost], flop: int) -> None:
-    """Print the counts of one layer, and what they come to beside the forward."""
+    """Print the counts of one layer and the ratios to the forward pass."""
     plain = flop / (ACHIEVED * HALF)
     print(
         f"plain forward: {flop / 1e12:.1f} TFLOP, {1e3 * plain:.1f} ms at {ACHIEVED:.0%} of"
         f" {HALF / 1e12:.0f} TFLOP/s"
     )
     print(
-        f"{'a layer':<24}{'launches':>9}{'GFLOP':>9}{'MB':>9}{'of forward':>12}{'µs, H100':>10}"
+        f"{'per layer':<24}{'launches':>9}{'GFLOP':>9}{'MB':>9}{'of forward':>12}{'µs, H100':>10}"
         f"{'ratio':>7}{'launched':>10}"
     )
     for name, cost in costs.items():
@@ -188,23 +192,23 @@ def table(costs: dict[str, Cost], flop: int) -> None:
         )
     print(
         f"ratio: (forward + {LAYERS} layers of the part) / forward, bytes at 3.35 TB/s; launched:"
-        f" the same if each launch took {1e6 * LAUNCH:.0f} µs and hid nothing of the forward"
+        f" the same with {1e6 * LAUNCH:.0f} µs per launch, without overlap with the forward pass"
     )
 
 
 def on_cuda(kv_heads: int, tokens: int, rounds: int) -> None:
-    """Time the forward alone, the tap, and the tap with each part, in turns."""
-    model = made(kv_heads, tokens, "cuda")
+    """Time the forward pass, the tap, and the tap with each part, in rotated order."""
+    model = random_model(kv_heads, tokens, "cuda")
     ids = torch.randint(3, 32000, (1, tokens))
-    there = ids.cuda()
-    chosen = parts(tokens)
+    on_device_ids = ids.cuda()
+    measured_parts = parts(tokens)
 
     def plain() -> None:
         with torch.no_grad():
-            model(input_ids=there, use_cache=False)
+            model(input_ids=on_device_ids, use_cache=False)
 
     def tapped(part: Part | None) -> None:
-        kept: list[torch.Tensor] = []
+        results: list[torch.Tensor] = []
         alpha: list[torch.Tensor] = []
         values: list[torch.Tensor] = []
 
@@ -214,20 +218,20 @@ def on_cuda(kv_heads: int, tokens: int, rounds: int) -> None:
             alpha.append(layer.alpha[0, -1])
             values.append(layer.values[0])
             if len(alpha) == TOGETHER:
-                found = part(torch.cat(alpha), torch.cat(values)).values()
-                kept.extend(one for one in found if isinstance(one, torch.Tensor))
+                arrays = part(torch.cat(alpha), torch.cat(values)).values()
+                results.extend(array for array in arrays if isinstance(array, torch.Tensor))
                 alpha.clear()
                 values.clear()
 
         tap(model, ids, on_layer)
-        if kept:
-            to_host(kept)
+        if results:
+            to_host(results)
 
     runs: dict[str, Callable[[], None]] = {"plain forward": plain, "tap": partial(tapped, None)}
-    runs |= {name: partial(tapped, part) for name, part in chosen.items()}
+    runs |= {name: partial(tapped, part) for name, part in measured_parts.items()}
     taken: dict[str, list[float]] = {name: [] for name in runs}
     names = list(runs)
-    for turn in range(rounds + 2):  # two to warm up
+    for turn in range(rounds + 2):  # two warm-up rounds
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
             start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             start.record()
@@ -242,8 +246,8 @@ def on_cuda(kv_heads: int, tokens: int, rounds: int) -> None:
     for name, seconds in taken.items():
         middle = statistics.median(seconds)
         line = f"{name:<24}{1e3 * middle:9.2f} ms   ratio {middle / base:5.2f}"
-        if name in chosen and middle > tap_alone:
-            moved = LAYERS * counted(chosen[name], kv_heads, tokens).bytes
+        if name in measured_parts and middle > tap_alone:
+            moved = LAYERS * counted(measured_parts[name], kv_heads, tokens).bytes
             line += f"   {moved / (middle - tap_alone) / BANDWIDTH:4.0%} of 3.35 TB/s"
         print(line)
 
@@ -253,20 +257,20 @@ def main() -> None:
     parser.add_argument("--kv-heads", type=int, default=8)
     parser.add_argument("--tokens", type=int, default=TOKENS)
     parser.add_argument("--rounds", type=int, default=7)
-    given = parser.parse_args()
+    options = parser.parse_args()
     print(
-        f"{LAYERS} layers × {HEADS} heads ({given.kv_heads} value heads) × {DIMENSION} dimensions,"
-        f" {given.tokens} tokens, bfloat16"
+        f"{LAYERS} layers × {HEADS} heads ({options.kv_heads} KV heads) × {DIMENSION} dimensions,"
+        f" {options.tokens} tokens, bfloat16"
     )
     if torch.cuda.is_available():
-        on_cuda(given.kv_heads, given.tokens, given.rounds)
+        on_cuda(options.kv_heads, options.tokens, options.rounds)
     else:
-        print("no CUDA here: nothing is timed, operations are counted")
+        print("no CUDA: operations are counted, nothing is timed")
     costs = {
-        name: counted(part, given.kv_heads, given.tokens)
-        for name, part in parts(given.tokens).items()
+        name: counted(part, options.kv_heads, options.tokens)
+        for name, part in parts(options.tokens).items()
     }
-    table(costs, forward_flop(given.kv_heads, given.tokens))
+    table(costs, forward_flop(options.kv_heads, options.tokens))
 
 
 if __name__ == "__main__":

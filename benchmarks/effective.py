@@ -1,11 +1,12 @@
-"""Top-N attention beside transformers' own eager attention: seconds and memory of one forward.
+"""Cost of top-N attention relative to transformers' eager attention: time and memory of one forward
+pass.
 
     .venv/bin/python -m benchmarks.effective [--rounds 7] [--length 1024]
 
-The built-in model's decoder, one document. The plain fused forward, the eager one, and forwards
-with top-N attention by several rules and modes take turns in one process; the head that predicts
-tokens is run by none. Printed: medians, and the median of the rounds' ratios to the eager forward.
-Memory: the peak of a process of its own, above what the loaded model takes.
+The built-in model's decoder, without its language-model head, reads one document. The plain fused
+forward pass, the eager one, and forward passes with top-N attention by several rules and modes
+alternate in one process. The script prints medians and the median ratio to the eager forward pass.
+Memory: the peak of a separate process above that of the loaded model.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import empirical  # noqa: F401  # isort: skip - before torch, as the command doe
 import numpy as np
 import torch
 
-from benchmarks.capture import forget, highest
+from benchmarks.capture import peak_memory, reset_peak
 from empirical.intervention.cut import Cut, Mode, intervened
 from empirical.intervention.rules import RANKINGS, SETS
 from empirical.sources import builtin_texts, models
@@ -43,7 +44,7 @@ WAYS: tuple[tuple[str, int | None, Mode], ...] = (
 
 
 def contenders(length: int) -> dict[str, Callable[[], object]]:
-    """What takes turns, by name."""
+    """Return the timed functions by name."""
     model = models.find(None).load()
     windows = corpus.windows(builtin_texts.topics(), model.tokenizer, length=length, count=1)
     ids = torch.as_tensor(windows.token_ids.astype(np.int64))
@@ -69,22 +70,24 @@ def _everywhere(cut: Cut, layer: int) -> Cut:
 
 
 def times(rounds: int, length: int) -> dict[str, list[float]]:
-    """Seconds of each, round by round, in rotated order."""
-    ways = contenders(length)
-    names = list(ways)
+    """Return seconds by name and round, in rotated order."""
+    functions = contenders(length)
+    names = list(functions)
     taken: dict[str, list[float]] = {name: [] for name in names}
     for name in names:
-        ways[name]()
+        functions[name]()
     for turn in range(rounds):
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
             started = time.perf_counter()
-            ways[name]()
+            functions[name]()
             taken[name].append(time.perf_counter() - started)
     return taken
 
 
 def peak(name: str, length: int) -> int:
-    """Most memory of a process that runs one of them twice, above the loaded model's, in MB."""
+    """Return the peak memory in MB, above the loaded model, of a process that runs one function
+    twice.
+    """
     words = [sys.executable, "-m", "benchmarks.effective", "--peak", name, "--length", str(length)]
     return int(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
 
@@ -94,23 +97,25 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--length", type=int, default=1024)
     parser.add_argument("--peak", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.peak:
-        way = contenders(given.length)[given.peak]
-        forget()
-        before = highest()
+    options = parser.parse_args()
+    if options.peak:
+        function = contenders(options.length)[options.peak]
+        reset_peak()
+        before = peak_memory()
         for _ in range(2):
-            way()
-        print(highest() - before)
+            function()
+        print(peak_memory() - before)
         return
-    taken = times(given.rounds, given.length)
-    print(f"{given.length} tokens, {torch.get_num_threads()} threads, {given.rounds} rounds\n")
+    taken = times(options.rounds, options.length)
+    print(f"{options.length} tokens, {torch.get_num_threads()} threads, {options.rounds} rounds\n")
     print("| | s | × eager | memory above the model, MB |\n|---|---|---|---|")
     for name, seconds in taken.items():
-        ratios = [own / other for own, other in zip(seconds, taken["eager forward"], strict=True)]
+        ratios = [
+            second / other for second, other in zip(seconds, taken["eager forward"], strict=True)
+        ]
         print(
             f"| {name} | {statistics.median(seconds):.2f} | {statistics.median(ratios):.2f} |"
-            f" {peak(name, given.length)} |",
+            f" {peak(name, options.length)} |",
             flush=True,
         )
 

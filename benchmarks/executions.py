@@ -1,9 +1,9 @@
-"""Torch beside the compiled loops, both on this machine's CPU, on layers of the built-in model:
-time of one layer, and how far the numbers of all layers are apart.
+"""Comparison of the torch implementation with the compiled loops on this machine's CPU: time of one
+layer, and differences over all layers of the built-in model.
 
     .venv/bin/python -m benchmarks.executions [--tokens 1025]
 
-Medians of seven rounds in turn. On a CPU the loops are the ones to use; torch is for devices.
+Medians of seven alternating rounds. A capture uses the loops on a CPU and torch on a GPU.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Layer = tuple[torch.Tensor, torch.Tensor]
 def layers(tokens: int) -> list[Layer]:
     model = models.find(None).load()
     windows = corpus.windows(builtin_texts.topics(), model.tokenizer, length=tokens, count=1)
-    kept: list[Layer] = []
+    captured: list[Layer] = []
     ids = torch.as_tensor(windows.token_ids.astype(np.int64))
-    tap(model.model, ids, lambda layer: kept.append((layer.alpha[0, -1], layer.values[0])))
-    return kept
+    tap(model.model, ids, lambda layer: captured.append((layer.alpha[0, -1], layer.values[0])))
+    return captured
 
 
 def times(layer: Layer) -> None:
@@ -44,7 +44,7 @@ def times(layer: Layer) -> None:
         for name in list(ways)[:: 1 if turn % 2 else -1]:
             started = time.perf_counter()
             ways[name](*layer, None, sink=True)
-            if turn:  # the first compiles
+            if turn:  # the first round compiles
                 taken[name].append(time.perf_counter() - started)
     loops, other = (statistics.median(taken[name]) for name in ways)
     print(
@@ -54,32 +54,35 @@ def times(layer: Layer) -> None:
     )
 
 
-def differences(kept: list[Layer]) -> None:
+def differences(captured: list[Layer]) -> None:
     apart: dict[str, float] = {}
     cells = differ = 0
-    for layer in kept:
-        one = measure_layer(*layer, None, sink=True)
-        two = on_device.measure_layer(*layer, None, sink=True)
-        for name, array in one.items():
-            other = two[name].numpy()
+    for layer in captured:
+        by_loops = measure_layer(*layer, None, sink=True)
+        by_torch = on_device.measure_layer(*layer, None, sink=True)
+        for name, array in by_loops.items():
+            other = by_torch[name].numpy()
             gap = np.abs(other.astype(float) - array) / (1 + np.abs(array))
             apart[name] = max(apart.get(name, 0.0), float(np.nanmax(gap, initial=0)))
             if name in {"precision", "recall"}:
                 cells += array.size
                 differ += int(np.sum((other != array) & ~np.isnan(array)))
     most = max(apart.pop("precision"), apart.pop("recall"))
-    print(f"of {cells} P and R of {len(kept)} layers {differ} differ, by at most {most:.2g}")
+    print(
+        f"{differ} of {cells} values of P and R of {len(captured)} layers differ, by at most"
+        f" {most:.2g}"
+    )
     print("others, |Δ|/(1 + |x|) at most:")
-    for name, gap in sorted(apart.items(), key=lambda each: -each[1]):
+    for name, gap in sorted(apart.items(), key=lambda item: -item[1]):
         print(f"    {name:<34}{gap:.1e}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokens", type=int, default=1025)
-    kept = layers(parser.parse_args().tokens)
-    times(kept[len(kept) // 2])
-    differences(kept)
+    captured = layers(parser.parse_args().tokens)
+    times(captured[len(captured) // 2])
+    differences(captured)
 
 
 if __name__ == "__main__":

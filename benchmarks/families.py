@@ -1,11 +1,11 @@
-"""Tiny random models of the tests' families, captured on the CPU and on a device: how far weights,
-Precision and Recall are apart.
+"""Differences between captures on the CPU and on a GPU, for tiny random models of the tests'
+families: weights, Precision and Recall.
 
     PYTHONPATH=tests .venv/bin/python -m benchmarks.families [--device cuda] [--dtype float32]
 
-Each family reads 4 documents of 200 tokens, the last 16 queries. Printed of each: the largest
-difference of a weight, and of Precision and Recall the share of cells (head × document × N, and
-means over queries) that differ by more than 10⁻⁶, with the largest difference.
+Each family reads 4 documents of 200 tokens, with the last 16 queries. The script prints the largest
+difference of a weight. For Precision and Recall it prints the share of cells (head × document × N,
+and means over queries) that differ by more than 10⁻⁶, and the largest difference.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ def of(run: xr.DataTree, group: str, name: str) -> np.ndarray:
     return run.children[group].dataset[name].values
 
 
-def compared(one: xr.DataTree, other: xr.DataTree) -> str:
-    """Say how far two captures are apart."""
+def compared(first: xr.DataTree, second: xr.DataTree) -> str:
+    """Print the differences of two captures."""
     weights = np.abs(
-        of(one, "capture", "attention_weight") - of(other, "capture", "attention_weight")
+        of(first, "capture", "attention_weight") - of(second, "capture", "attention_weight")
     )
     cells = differ = 0
     most = 0.0
     for group in ("capture", "queries"):
         for name in ("precision", "recall"):
-            apart = np.abs(of(one, group, name) - of(other, group, name))
+            apart = np.abs(of(first, group, name) - of(second, group, name))
             there = np.isfinite(apart)
             cells += int(there.sum())
             differ += int((apart[there] > SAME).sum())
@@ -68,15 +68,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
-    given = parser.parse_args()
-    card = torch.cuda.get_device_name() if given.device == "cuda" else given.device
-    print(f"{card} beside the CPU, {given.dtype}, torch {torch.__version__}")
+    options = parser.parse_args()
+    card = torch.cuda.get_device_name() if options.device == "cuda" else options.device
+    print(f"{card} against the CPU, {options.dtype}, torch {torch.__version__}")
     print(f"{'family':<14}{'weights':>10}{'P, R':>10}{'differ':>8}{'by':>9}")
     for family in (*FAMILIES, *OTHERS):
-        model = tiny(family).to(getattr(torch, given.dtype))
+        model = tiny(family).to(getattr(torch, options.dtype))
         with tempfile.TemporaryDirectory() as folder:
             try:
-                runs = [captured(model, device, Path(folder)) for device in ("cpu", given.device)]
+                runs = [captured(model, device, Path(folder)) for device in ("cpu", options.device)]
                 print(f"{family:<14}{compared(*runs)}", flush=True)
             except gs.InputError as error:
                 print(f"{family:<14} {error}", flush=True)

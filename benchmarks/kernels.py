@@ -1,11 +1,11 @@
-"""Time the measurement of every layer beside the forward pass of the built-in model that it
-interrupts.
+"""Time of each measurement kernel during the forward pass of the built-in model.
 
-Each round runs one document's forward plain, then with one more thing done at each layer, so that
-caches and other threads are what they are in a capture. Printed: the median over rounds of (with /
-plain − 1), the share of a plain forward; and the same in seconds. `--layer` times instead the parts
-of one layer of that shape with random values and no model, its cosines held whole and in columns,
-in turns. Run: python -m benchmarks.kernels [--layer] [--rounds K] [--tokens T]
+Each round runs the forward pass of one document plain, then with one kernel at each layer, which
+reproduces the caches and threads of a capture. The script prints the median over rounds of (with /
+plain − 1), in units of a plain forward pass and in seconds. `--layer` instead times the parts of
+one layer of that shape with random values and no model, with the whole matrix of cosines and with
+blocks of columns, in alternating rounds. Run: python -m benchmarks.kernels [--layer] [--rounds K]
+[--tokens T]
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from empirical.measure import nulls, pairs
 from empirical.measure.compiled import Task, spread
 from empirical.measure.convention import Convention
 from empirical.measure.selection import separability
-from empirical.measure.sizes import Sizes, default_n
+from empirical.measure.sizes import default_n
 from empirical.sources.builtin_texts import topics
 from empirical.sources.models import LoadedModel, find
 from empirical.sources.windows import windows
@@ -32,17 +32,19 @@ OnLayer = Callable[[np.ndarray, np.ndarray, int], object]
 
 
 def parts(tokens: int) -> dict[str, OnLayer]:
-    """What is timed: a name, and what is done with one layer's weights and values."""
-    grid, every = default_n(tokens), np.arange(1, tokens + 1)
+    """Return the timed functions of one layer's weights and values, by name."""
+    grid, all_sizes = default_n(tokens), np.arange(1, tokens + 1)
     return {
         "tap alone": lambda alpha, values, layer: None,
         "separability, default n": lambda alpha, values, layer: separability(alpha, values, grid),
-        "separability, every N": lambda alpha, values, layer: separability(alpha, values, every),
+        "separability, every N": lambda alpha, values, layer: separability(
+            alpha, values, all_sizes
+        ),
         "everything of /capture, default n": lambda alpha, values, layer: summaries.measure_layer(
             alpha, values, grid, sink=True
         ),
         "everything of /capture, every N": lambda alpha, values, layer: summaries.measure_layer(
-            alpha, values, every, sink=True
+            alpha, values, all_sizes, sink=True
         ),
         "both draws of /null, default n": lambda alpha, values, layer: nulls.measure_layer(
             alpha, values, grid, seed=(0, 0, layer)
@@ -52,17 +54,17 @@ def parts(tokens: int) -> dict[str, OnLayer]:
 
 def time_layer(tokens: int) -> dict[str, float]:
     """Return the seconds of each part of a layer of 9 heads and 3 kv_heads, d = 64."""
-    chance = np.random.default_rng(0)
-    alpha = chance.exponential(size=(9, tokens)).astype(np.float32)
+    random = np.random.default_rng(0)
+    alpha = random.exponential(size=(9, tokens)).astype(np.float32)
     alpha /= alpha.sum(axis=1, keepdims=True)
     cosines = pairs.Pairs(
-        chance.normal(size=(3, tokens, 64)).astype(np.float32),
+        random.normal(size=(3, tokens, 64)).astype(np.float32),
         sink=True,
         offset=0,
         bins=summaries.lag_bins(tokens),
         blocks=summaries.position_blocks(tokens),
     )
-    heads = summaries.Curves(alpha, cosines, Sizes(None, tokens), Convention.PAPER)
+    heads = summaries.Curves(alpha, cosines, None, Convention.PAPER)
     seconds = dict.fromkeys(("products", "heads", "sums by lag"), 0.0)
 
     def timed(name: str, tasks: list[Task]) -> None:
@@ -79,17 +81,19 @@ def time_layer(tokens: int) -> dict[str, float]:
 
 
 def parts_of_a_layer(tokens: int, rounds: int) -> None:
-    """Print the median seconds of each part, cosines held whole and in columns."""
-    ways = {"whole": pairs.WHOLE, "in columns": pairs.CELLS}
-    taken: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
-    for _ in range(rounds + 1):  # the first compiles, and warms the caches
-        for name, cells in ways.items():
+    """Print the median seconds of each part, for the whole matrix and for blocks of columns."""
+    layouts = {"whole": pairs.WHOLE, "in columns": pairs.CELLS}
+    taken: dict[str, list[dict[str, float]]] = {name: [] for name in layouts}
+    for _ in range(rounds + 1):  # the first round compiles and warms the caches
+        for name, cells in layouts.items():
             pairs.WHOLE = cells  # type: ignore[misc]
             taken[name].append(time_layer(tokens))
     print(f"{tokens} tokens, {torch.get_num_threads()} threads, median of {rounds} rounds, seconds")
     for name, rows in taken.items():
         medians = {part: np.median([row[part] for row in rows[1:]]) for part in rows[0]}
-        print(f"{name:12s} " + ", ".join(f"{part} {one:.2f}" for part, one in medians.items()))
+        print(
+            f"{name:12s} " + ", ".join(f"{part} {median:.2f}" for part, median in medians.items())
+        )
 
 
 def time_plain(model: LoadedModel, ids: torch.Tensor) -> float:
@@ -102,7 +106,7 @@ def time_plain(model: LoadedModel, ids: torch.Tensor) -> float:
 
 
 def time_with(model: LoadedModel, ids: torch.Tensor, on_layer: OnLayer) -> tuple[float, float]:
-    """Return the seconds of a tapped forward, and those of them that `on_layer` took."""
+    """Return the seconds of a tapped forward pass, and of `on_layer` within it."""
     inside = 0.0
 
     def measure(layer: TappedLayer) -> None:
@@ -133,14 +137,14 @@ def main() -> None:
             np.int64
         )
     )
-    what = parts(arguments.tokens)
-    for on_layer in what.values():  # compile, and warm the caches
+    kernels = parts(arguments.tokens)
+    for on_layer in kernels.values():  # compile and warm the caches
         time_with(model, ids, on_layer)
     plain: list[float] = []
-    ratios: dict[str, list[float]] = {name: [] for name in what}
-    seconds: dict[str, list[float]] = {name: [] for name in what}
+    ratios: dict[str, list[float]] = {name: [] for name in kernels}
+    seconds: dict[str, list[float]] = {name: [] for name in kernels}
     for _ in range(arguments.rounds):
-        for name, on_layer in what.items():
+        for name, on_layer in kernels.items():
             before = time_plain(model, ids)
             total, inside = time_with(model, ids, on_layer)
             plain.append(before)
@@ -151,7 +155,7 @@ def main() -> None:
         f" threads, {arguments.rounds} pairs"
     )
     print(f"{'plain forward':36s} {np.median(plain):6.3f} s")
-    for name in what:
+    for name in kernels:
         print(
             f"{name:36s} {np.median(seconds[name]):6.3f} s inside, {np.median(ratios[name]):+6.3f}"
             " of a forward"

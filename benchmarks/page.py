@@ -1,9 +1,9 @@
-"""The page of a run, and of one with 32 layers of 32 heads made of it: seconds to write it with its
-figures and tables, megabytes, seconds until its explorer of heads is drawn in Chromium.
+"""Cost of the page of a run and of a synthetic model with 32 × 32 heads: seconds to write it with
+figures and tables, megabytes, seconds until the explorer is drawn in Chromium.
 
 Run: python -m benchmarks.page [--run report], in an environment that has playwright, with Chromium
-at CHROMIUM (/usr/bin/chromium unless set). Heads and layers of the larger run are those of the run,
-repeated in turn; every head has its own value head.
+at CHROMIUM (default /usr/bin/chromium). The larger run repeats the heads and layers of the run;
+every head has a separate KV head.
 """
 
 import argparse
@@ -31,7 +31,7 @@ READY = """async () => {
 
 
 def enlarged(tree: xr.DataTree) -> xr.DataTree:
-    """The run with SIZE layers, heads and value heads."""
+    """Return the run expanded to SIZE layers, heads and KV heads."""
     groups = {}
     for name, node in tree.children.items():
         data = node.to_dataset()
@@ -48,14 +48,14 @@ def enlarged(tree: xr.DataTree) -> xr.DataTree:
 
 
 def written(tree: xr.DataTree, out: Path) -> float:
-    """Write the page with all beside it; returns the seconds it took."""
+    """Write the page with its files; return the seconds."""
     begun = time.perf_counter()
     write_page(with_display(tree), out)
     return time.perf_counter() - begun
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure both pages and print the results."""
     from playwright.sync_api import sync_playwright
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])

@@ -1,24 +1,24 @@
-"""geostat beside other ways to the same numbers: one model in memory, the same document for all.
+"""Comparison of geostat with other implementations of the same measurement, on one model in memory
+and one document.
 
     .venv/bin/python -m benchmarks.peers [--rounds 7] [--length 1025] [--no-memory]
     .venv/bin/python -m benchmarks.peers --growth
 
-The model has the built-in model's shape and random weights. Everyone is asked for Precision and
-Recall of every head at the last query, at the default N and at every N; geostat gives all of
-/capture besides.
-TransformerLens and nnsight cache what that needs alone, α's last row and v of each layer, and hand
-it to the same vectorised metric (torch, all heads and N of a layer at once; `ways`). An environment
-of their own holds them, with geostat's dependencies:
+The model has the built-in model's shape and random weights. Every implementation computes Precision
+and Recall of every head at the last query, at the default N and at every N; geostat also computes
+the rest of /capture. TransformerLens and nnsight cache only α's last row and v of each layer, and
+use the same vectorised metric (torch, all heads and N of a layer at once; `ways`). They need a
+separate environment with geostat's dependencies:
 
     python3 -m venv /tmp/peers
     /tmp/peers/bin/pip install -c constraints.txt torch transformer_lens nnsight
     /tmp/peers/bin/pip install -c constraints.txt numba xarray zarr gguf
     PYTHONPATH=. /tmp/peers/bin/python -m benchmarks.peers
 
-What is absent is left out, and said. All take turns, in an order that is rotated each round.
-Printed: versions, median seconds a document, its ratio to the plain forward, and the peak of memory
-of a process of its own. `--growth`: seconds and memory of the forward and of a capture at 1,025 to
-8,193 tokens, and the exponents between.
+Missing packages are skipped and reported. Implementations run in an order that rotates each round.
+The script prints versions, median seconds per document, the ratio to the plain forward pass, and
+the peak memory of a separate process. `--growth`: seconds and memory of the forward pass and of a
+capture at 1,025 to 8,193 tokens, and the exponents between these lengths.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ import empirical  # noqa: F401  # isort: skip - before torch, as the command doe
 import numpy as np
 import torch
 
-from benchmarks.capture import ONCE, first, forget, highest
+from benchmarks.capture import ONCE, first, peak_memory, reset_peak
 from benchmarks.ways import (
     VOCABULARY,
     Layers,
@@ -65,14 +65,14 @@ Run = Callable[[], Any]
 
 
 def one_window(length: int) -> Windows:
-    """A document of random tokens."""
+    """Return a document of random tokens."""
     ids = np.random.default_rng(0).integers(3, VOCABULARY, (1, length)).astype(np.int32)
-    one = ("0" * 64,)
+    digest = ("0" * 64,)
     return Windows(
         token_ids=ids,
         names=("0",),
-        sha256=one,
-        text_sha256=one,
+        sha256=digest,
+        text_sha256=digest,
         skipped=0,
         corpus="random tokens",
         special_tokens="none",
@@ -80,7 +80,7 @@ def one_window(length: int) -> Windows:
 
 
 class Unchecked(Tapped):
-    """The tap without the parity check, which is of a run, not of a document."""
+    """Tap without the parity check, which runs once per run."""
 
     def check(self, *_: Any) -> dict[str, Any]:
         return {"checked": False}
@@ -89,7 +89,7 @@ class Unchecked(Tapped):
 def captured(
     model: LoadedModel, windows: Windows, observers: list, n: np.ndarray, documents: int = 1
 ) -> float:
-    """Seconds a document of a capture, once the store is laid out."""
+    """Return seconds per document of a capture, after the layout of the store."""
     marks: dict[int, float] = {}
 
     def note(progress: Progress) -> None:
@@ -115,7 +115,7 @@ def seconds(run: Run) -> float:
 
 
 def contenders(length: int, names: list[str] | None = None) -> dict[str, Callable[[], float]]:
-    """By name, what runs once on one document and returns its seconds; all, or those of `names`."""
+    """Return timed functions of one document, by name: all, or those in `names`."""
     model, windows = random_model(), one_window(length)
     ids, n = torch.as_tensor(windows.token_ids.astype(np.int64)), default_n(length)
 
@@ -128,31 +128,31 @@ def contenders(length: int, names: list[str] | None = None) -> dict[str, Callabl
     ) -> float:
         return seconds(lambda: measured(layers(ids), sizes, loop=loop))
 
-    own = loaded(
+    model_of_geostat = loaded(
         model, None, id="random", revision=None, sha256=None, dtype="float32", device="cpu"
     )
-    every = np.arange(1, length + 1)
+    all_sizes = np.arange(1, length + 1)
     both = [Geometry(), Baselines()]
     out: dict[str, Callable[[], float]] = {
         "plain fused forward": lambda: seconds(forward),
-        "geostat, default N": partial(captured, own, windows, [Geometry()], n),
-        "geostat, every N": partial(captured, own, windows, [Geometry()], every),
-        "geostat, default N, nulls": partial(captured, own, windows, both, n),
+        "geostat, default N": partial(captured, model_of_geostat, windows, [Geometry()], n),
+        "geostat, every N": partial(captured, model_of_geostat, windows, [Geometry()], all_sizes),
+        "geostat, default N, nulls": partial(captured, model_of_geostat, windows, both, n),
         "eager, vectorised": partial(metric, partial(eager, model), n),
-        "eager, vectorised, every N": partial(metric, partial(eager, model), every),
+        "eager, vectorised, every N": partial(metric, partial(eager, model), all_sizes),
         "eager, NumPy loop": partial(metric, partial(eager, model), n, loop=True),
     }
     for name, make in (("TransformerLens", transformer_lens), ("nnsight", nnsight)):
-        both_of_it = {name: n, f"{name}, every N": every}
-        asked = names is None or set(names) & set(both_of_it)
-        if asked and importlib.util.find_spec(PACKAGES[name]):
+        both_of_it = {name: n, f"{name}, every N": all_sizes}
+        selected = names is None or set(names) & set(both_of_it)
+        if selected and importlib.util.find_spec(PACKAGES[name]):
             layers = make(random_model() if names is None else model)
-            out |= {label: partial(metric, layers, at) for label, at in both_of_it.items()}
+            out |= {label: partial(metric, layers, part) for label, part in both_of_it.items()}
     return out
 
 
 def agree(length: int) -> None:
-    """Stop unless everyone gets geostat's Precision and Recall, but where rounding makes ties."""
+    """Assert that all implementations agree with geostat's Precision and Recall, except at ties."""
     model, windows = random_model(), one_window(length)
     ids, n = torch.as_tensor(windows.token_ids.astype(np.int64)), default_n(length)
     taken: dict[str, Callable[[torch.Tensor], Layers]] = {"eager": partial(eager, model)}
@@ -160,11 +160,14 @@ def agree(length: int) -> None:
         if importlib.util.find_spec(PACKAGES[name]):
             taken[name] = make(random_model())
     for name, layers in taken.items():
-        seen = layers(ids)
-        found = measured(seen, n)
-        own = [separability(a, v, n) for a, v in seen]
+        arrays = layers(ids)
+        found = measured(arrays, n)
+        by_layer = [separability(a, v, n) for a, v in arrays]
         expected = np.stack(
-            [np.stack([np.asarray(one[key]) for one in own]) for key in ("precision", "recall")]
+            [
+                np.stack([np.asarray(layer[key]) for layer in by_layer])
+                for key in ("precision", "recall")
+            ]
         )
         apart = np.abs(found - expected)
         print(f"{name}: P and R differ from geostat's in {(apart > 1e-6).mean():.2%} of the cells")
@@ -172,22 +175,22 @@ def agree(length: int) -> None:
 
 
 def memory(name: str, length: int) -> int:
-    """Most memory of a process that runs one contender, in MB."""
+    """Return the peak memory of a process that runs one implementation, in MB."""
     command = [sys.executable, "-m", "benchmarks.peers", "--peak", name, "--length", str(length)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return int(done.stdout.split()[-1])
 
 
 def compare(rounds: int, length: int, *, with_memory: bool) -> None:
-    """Time all in turns and print the table."""
+    """Time all implementations in rotated order and print the table."""
     for package in ("torch", "transformers", *PACKAGES.values()):
         known = importlib.util.find_spec(package) is not None
-        print(f"{package} {importlib.metadata.version(package) if known else 'absent: left out'}")
+        print(f"{package} {importlib.metadata.version(package) if known else 'missing: skipped'}")
     agree(257)
     runs = contenders(length)
     names, taken = list(runs), {name: [] for name in runs}  # type: ignore[var-annotated]
     for run in runs.values():
-        run()  # compiled, and touched
+        run()  # compile and warm up
     for number in range(rounds):
         for name in names[number % len(names) :] + names[: number % len(names)]:
             taken[name].append(runs[name]())
@@ -197,7 +200,7 @@ def compare(rounds: int, length: int, *, with_memory: bool) -> None:
     print(f"{length} tokens, {torch.get_num_threads()} threads, median of {rounds} rounds")
     print("| | s a document | × forward | median of the rounds' ratios |\n|---|---|---|---|")
     for name in names:
-        ratios = [one / other for one, other in zip(taken[name], taken[base], strict=True)]
+        ratios = [seconds / other for seconds, other in zip(taken[name], taken[base], strict=True)]
         share = f"{middle[name] / middle[base]:.2f} | {statistics.median(ratios):.2f}"
         print(f"| {name} | {middle[name]:.2f} | {share} |", flush=True)
     if with_memory:
@@ -206,24 +209,26 @@ def compare(rounds: int, length: int, *, with_memory: bool) -> None:
 
 
 def growth() -> None:
-    """Print seconds and memory by length, and the exponents."""
+    """Print seconds and memory by length, and the exponents of growth."""
     names = ("plain fused forward", "geostat, default N")
-    seen: dict[str, list[float]] = {name: [] for name in names}
+    measured_times: dict[str, list[float]] = {name: [] for name in names}
     print("| tokens | forward s | geostat s | ratio | forward MB | geostat MB |")
     print("|---|---|---|---|---|---|")
     for length in LENGTHS:
         runs = contenders(length, list(names))
         for name in names:
             runs[name]()
-            seen[name].append(min(runs[name]() for _ in range(2)))
+            measured_times[name].append(min(runs[name]() for _ in range(2)))
         del runs
         peaks = [memory(name, length) for name in names]
-        plain, own = (seen[name][-1] for name in names)
-        times = f"{plain:.2f} | {own:.2f} | {own / plain:.2f}"
+        plain, captured_seconds = (measured_times[name][-1] for name in names)
+        times = f"{plain:.2f} | {captured_seconds:.2f} | {captured_seconds / plain:.2f}"
         print(f"| {length:,} | {times} | {peaks[0]} | {peaks[1]} |", flush=True)
     for name in names:
-        slope = np.polyfit(np.log(LENGTHS), np.log(seen[name]), 1)[0]
-        last = np.log(seen[name][-1] / seen[name][-2]) / np.log(LENGTHS[-1] / LENGTHS[-2])
+        slope = np.polyfit(np.log(LENGTHS), np.log(measured_times[name]), 1)[0]
+        last = np.log(measured_times[name][-1] / measured_times[name][-2]) / np.log(
+            LENGTHS[-1] / LENGTHS[-2]
+        )
         print(f"{name}: seconds grow as length to the {slope:.2f}, {last:.2f} between the last two")
 
 
@@ -234,16 +239,16 @@ def main() -> None:
     parser.add_argument("--no-memory", action="store_true")
     parser.add_argument("--growth", action="store_true")
     parser.add_argument("--peak")
-    given = parser.parse_args()
-    if given.peak:
-        run = contenders(given.length, [given.peak])[given.peak]
-        forget()
+    options = parser.parse_args()
+    if options.peak:
+        run = contenders(options.length, [options.peak])[options.peak]
+        reset_peak()
         run()
-        print(highest())
-    elif given.growth:
+        print(peak_memory())
+    elif options.growth:
         growth()
     else:
-        compare(given.rounds, given.length, with_memory=not given.no_memory)
+        compare(options.rounds, options.length, with_memory=not options.no_memory)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""The size and shape of the four rooms: lines, code and prose, arrows between sub-packages, floors,
-the longest file and function.
+"""Size and structure of the four packages (rooms) and of the tests: files, lines, code and prose,
+and imports between the sub-packages of a room.
 
 Run: python -m benchmarks.rooms. An arrow is a pair of sub-packages of which one imports the other;
-a file of its own in a room counts as one. A floor is a step of the longest chain of arrows. Lines
-change with their width; Python tokens of the code and words of the prose do not. With --at COMMIT …
-it counts the rooms as they were at these commits, in lines of one width. Imports grimp, which
-import-linter brings, and runs ruff and git.
+a single file in a room counts as a sub-package. A floor is a step of the longest chain of arrows.
+Lines depend on their width; Python tokens of code and words of prose do not. `--at COMMIT …` counts
+the rooms at these commits, in lines of equal width. Imports grimp, a dependency of import-linter,
+and runs ruff and git.
 """
 
 import argparse
@@ -23,12 +23,9 @@ from pathlib import Path
 
 import grimp
 
-ROOMS = {"geostat": 50, "theory": 40, "reports": 30, "empirical": 16}
-"""The most arrows that each may have."""
-LONGEST_FILE, LONGEST_FUNCTION = 340, 60
-"""Lines of a file and of a function, but of compiled kernels."""
+ROOMS = ("geostat", "theory", "reports", "empirical")
 WIDTH, INDENT = 140, 4
-"""Columns to which `lines` sets code and prose, and the usual indent of prose."""
+"""Width to which `lines` formats code and prose, and the usual indent of prose."""
 LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -37,12 +34,12 @@ LAYOUT = {
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 }
-"""Tokens that are no code."""
+"""Tokens that do not count as code."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """Python tokens of code, and words of docstrings and comments."""
+    """Python tokens of code, and words of docstrings and comments, of a file or folder."""
 
     tokens: int = 0
     words: int = 0
@@ -70,9 +67,11 @@ def size(source: str) -> Size:
         match node:
             case ast.Expr(value=ast.Constant(value=str(text))):
                 docstrings.append(text)
-                node.value = ast.Constant("")  # one token each, taken off again below
-    code = [one for one in _tokens(ast.unparse(tree)) if one.type not in LAYOUT]
-    comments = [one.string.lstrip("#") for one in _tokens(source) if one.type == tokenize.COMMENT]
+                node.value = ast.Constant("")  # one token each, subtracted below
+    code = [token for token in _tokens(ast.unparse(tree)) if token.type not in LAYOUT]
+    comments = [
+        token.string.lstrip("#") for token in _tokens(source) if token.type == tokenize.COMMENT
+    ]
     words = sum(len(text.split()) for text in docstrings + comments)
     return Size(len(code) - len(docstrings), words)
 
@@ -94,15 +93,15 @@ def lines(source: str) -> int:
         match node:
             case ast.Expr(value=ast.Constant(value=str(text))):
                 prose += sum(map(_filled, inspect.cleandoc(text).split("\n\n")))
-                node.value = ast.Constant(...)  # one line each, taken off again below
+                node.value = ast.Constant(...)  # one line each, subtracted below
                 prose -= 1
     block: list[tokenize.TokenInfo] = []
-    for one in (one for one in _tokens(source) if one.type == tokenize.COMMENT):
-        if block and one.start[0] > block[-1].start[0] + 1:
-            prose += _filled(" ".join(each.string for each in block))
+    for comment in (token for token in _tokens(source) if token.type == tokenize.COMMENT):
+        if block and comment.start[0] > block[-1].start[0] + 1:
+            prose += _filled(" ".join(token.string for token in block))
             block = []
-        block.append(one)
-    prose += _filled(" ".join(each.string for each in block))
+        block.append(comment)
+    prose += _filled(" ".join(token.string for token in block))
     formatted = subprocess.run(
         [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length", str(WIDTH), "-"],
         input=ast.unparse(tree),
@@ -114,10 +113,12 @@ def lines(source: str) -> int:
 
 
 def _filled(paragraph: str) -> int:
-    """Lines of a paragraph, at least one; examples and lists keep theirs."""
-    kept = [line for line in paragraph.splitlines() if line.startswith((" ", ">>>", "..."))]
-    rest = " ".join(line for line in paragraph.splitlines() if line not in kept)
-    return len(kept) + len(textwrap.wrap(rest, WIDTH - INDENT))
+    """Return the number of lines of a paragraph, at least one; examples and lists keep their
+    lines.
+    """
+    fixed = [line for line in paragraph.splitlines() if line.startswith((" ", ">>>", "..."))]
+    rest = " ".join(line for line in paragraph.splitlines() if line not in fixed)
+    return len(fixed) + len(textwrap.wrap(rest, WIDTH - INDENT))
 
 
 def floors(arrows: set[tuple[str, str]]) -> int:
@@ -126,51 +127,42 @@ def floors(arrows: set[tuple[str, str]]) -> int:
     for above, under in arrows:
         below.setdefault(above, set()).add(under)
 
-    def depth(name: str, seen: frozenset[str]) -> int:
-        if name in seen:
+    def depth(name: str, visited: frozenset[str]) -> int:
+        if name in visited:
             raise SystemExit(f"a circle through {name}")
-        return 1 + max((depth(other, seen | {name}) for other in below.get(name, ())), default=0)
+        return 1 + max((depth(other, visited | {name}) for other in below.get(name, ())), default=0)
 
     return max((depth(name, frozenset()) for name in below), default=1)
 
 
 def part(module: str) -> str:
-    """Return the sub-package, or the file of its own, that a module belongs to."""
+    """Return the sub-package, or the single file, of a module."""
     return ".".join(module.split(".")[:2])
 
 
 @dataclass(frozen=True)
 class Room:
-    """A room measured: arrows, and by file or function its lines."""
+    """Size of a room: its files and arrows."""
 
-    sources: dict[str, str]
+    sources: list[str]
     arrows: set[tuple[str, str]]
-    functions: dict[str, int]
 
-    @property
-    def lines(self) -> dict[str, int]:
-        """Lines by file."""
-        return {file: len(source.splitlines()) for file, source in self.sources.items()}
+    def __str__(self) -> str:
+        lines_ = sum(len(source.splitlines()) for source in self.sources)
+        return f"{len(self.sources)} files, {lines_:,} lines"
 
     def size(self) -> Size:
-        """Code and prose of all files."""
-        return sum((size(source) for source in self.sources.values()), Size())
-
-    def long(self) -> dict[str, int]:
-        """Files and functions that are longer than that, with their lines."""
-        files = {name: count for name, count in self.lines.items() if count > LONGEST_FILE}
-        return files | {
-            name: count for name, count in self.functions.items() if count > LONGEST_FUNCTION
-        }
+        """Return code and prose of all files."""
+        return sum(map(size, self.sources), Size())
 
 
 def imports() -> grimp.ImportGraph:
-    """Return what imports what in all rooms."""
+    """Return the import graph of all rooms."""
     return grimp.build_graph(*ROOMS)
 
 
 def measured(room: str, graph: grimp.ImportGraph) -> Room:
-    """Measure a room."""
+    """Return the size of a room."""
     arrows = {
         (part(name), part(other))
         for name in graph.modules
@@ -178,19 +170,8 @@ def measured(room: str, graph: grimp.ImportGraph) -> Room:
         for other in graph.find_modules_directly_imported_by(name)
         if other.startswith(f"{room}.")
     }
-    sources = {
-        str(file): file.read_text(encoding="utf-8") for file in sorted(Path(room).rglob("*.py"))
-    }
-    return Room(
-        sources=sources,
-        arrows={(above, under) for above, under in arrows if above != under},
-        functions={
-            f"{file}:{node.name}": node.end_lineno - node.lineno + 1
-            for file, source in sources.items()
-            for node in ast.walk(ast.parse(source))
-            if isinstance(node, ast.FunctionDef) and node.end_lineno is not None
-        },
-    )
+    sources = [file.read_text(encoding="utf-8") for file in sorted(Path(room).rglob("*.py"))]
+    return Room(sources, {(above, under) for above, under in arrows if above != under})
 
 
 def at(commit: str) -> str:
@@ -207,9 +188,11 @@ def at(commit: str) -> str:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure the rooms and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--at", metavar="COMMIT", nargs="+", default=[], help="count these instead")
+    parser.add_argument(
+        "--at", metavar="COMMIT", nargs="+", default=[], help="count these commits instead"
+    )
     commits = parser.parse_args().at
     for commit in commits:
         print(at(commit), flush=True)
@@ -218,18 +201,11 @@ def main() -> None:
     graph = imports()
     rooms = {name: measured(name, graph) for name in ROOMS}
     for name, room in rooms.items():
-        print(
-            f"{name}: {len(room.lines)} files, {sum(room.lines.values()):,} lines,"
-            f" {len(room.arrows)} arrows (at most {ROOMS[name]}) on {floors(room.arrows)} floors"
-        )
+        print(f"{name}: {room}, {len(room.arrows)} arrows on {floors(room.arrows)} floors")
         print(f"  {room.size()}")
-        long = sorted(room.long().items(), key=lambda one: one[1])
-        print(
-            f"  files over {LONGEST_FILE} lines, functions over {LONGEST_FUNCTION}:"
-            f" {', '.join(f'{name} ({count})' for name, count in long) or 'none'}"
-        )
-    total = sum(sum(room.lines.values()) for room in rooms.values())
-    print(f"all rooms: {total:,} lines, {sum((room.size() for room in rooms.values()), Size())}")
+    total = Room([source for room in rooms.values() for source in room.sources], set())
+    print(f"all rooms: {total}\n  {total.size()}")
+    print(f"tests: {measured('tests', graph)}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Time the sharp and printed editions on a synthetic model of the built-in model's size.
+"""Time of the sharp and printed editions on a synthetic model of the built-in model's size.
 
 90 layer-and-kv_head pairs with 3 heads each, 24 sizes N, 8 documents, T = 1024, d = 64: every
-(document, kv_head) has its own Gram. Run: python -m benchmarks.sharp [--documents K]
+(document, kv_head) has a separate Gram matrix. Run: python -m benchmarks.sharp [--documents K]
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def measured_gram(rng: np.random.Generator) -> np.ndarray:
 
 
 def time_model(edition: Edition, measured: bool, documents: int) -> float:
-    """Return the seconds for one Gram over the whole model."""
+    """Return the seconds for one Gram matrix per KV head over the whole model."""
     rng = np.random.default_rng(0)
     alpha, norms = synthetic_heads(rng, HEADS_PER_KV)
     seconds = 0.0

@@ -1,7 +1,8 @@
-"""Seconds of the stages behind a capture, of the clock and of the processor, on a copy of a run:
-`.venv/bin/python -m benchmarks.stages --run report`.
+"""Time of the stages after a capture, on a copy of a run: `.venv/bin/python -m benchmarks.stages
+--run report`.
 
-Processor seconds are of all threads; on a machine that others use they tell more than the clock.
+The script prints wall and CPU seconds. CPU seconds include all threads; use them on a shared
+machine.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from geostat.runs.console import Console
 
 
 class Clock:
-    """Prints a line for each stage when the next one begins."""
+    """Console that prints the time of each stage when the next begins."""
 
     def __init__(self) -> None:
         self.name = "open"
         self.began = time.perf_counter(), time.process_time()
 
     def stage(self, name: str) -> None:
-        """Begin a stage."""
+        """Start a stage and print the previous one."""
         now = time.perf_counter(), time.process_time()
         wall, processor = (late - early for late, early in zip(now, self.began, strict=True))
         print(f"{self.name:<28}{wall:8.1f} s{processor:8.1f} s of the processor", flush=True)
@@ -35,13 +36,13 @@ class Clock:
 
 
 def main() -> None:
-    """Fit and confront a copy."""
+    """Fit and confront a copy of the run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", type=Path, required=True, help="folder of a finished run")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.zarr"
-        shutil.copytree(given.run / "run.zarr", path)
+        shutil.copytree(options.run / "run.zarr", path)
         clock = Clock()
         store, console = Store.open(path), Console(stage=clock.stage)
         for stage in (pipeline.fit, pipeline.confront):

@@ -1,9 +1,9 @@
-"""The store alone, without a model: files, folders and bytes of a run of many short documents, and
-the seconds that writing, settling, checking and reading them take.
+"""Cost of the store without a model: files, folders and bytes of a run of many short documents, and
+the time of writing, settling, verifying and reading them.
 
-Arrays are those of the built-in model's shape and of what `geostat run` measures by default, filled
-with random numbers; `--small` has 2 layers and short windows in place of that. Prints the peak of
-memory that settling allocates, too.
+Arrays have the shapes of the default measurements of the built-in model and hold random numbers;
+`--small` uses 2 layers and short windows. The script also prints the peak memory allocated by
+settling.
 """
 
 import argparse
@@ -27,11 +27,11 @@ from geostat.bounds.own_cosines import MeasuredEnvelope
 Arrays = dict[str, dict[str, np.ndarray]]
 
 ENDS = 64
-"""Documents at the start and at the end of a run whose appending is compared."""
+"""Number of first and last documents whose append times are compared."""
 
 
 def plan(layers: int, heads: int, kv_heads: int, positions: int) -> dict[str, GroupPlan]:
-    """What `geostat run` measures of a model of this shape."""
+    """Return the arrays that `geostat run` measures for a model of this shape."""
     shape = RunShape(
         layers=layers,
         heads=heads,
@@ -48,20 +48,20 @@ def plan(layers: int, heads: int, kv_heads: int, positions: int) -> dict[str, Gr
 
 
 def arrays(groups: dict[str, GroupPlan]) -> Arrays:
-    """Random numbers for one document."""
+    """Return random arrays for one document."""
     rng = np.random.default_rng(0)
     return {
         group: {
-            name: rng.standard_normal(held.shape(variable)).astype(variable.dtype)
-            for name, variable in held.variables.items()
+            name: rng.standard_normal(group_plan.shape(variable)).astype(variable.dtype)
+            for name, variable in group_plan.variables.items()
         }
-        for group, held in groups.items()
+        for group, group_plan in groups.items()
     }
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Seconds by the clock, and of the processor: the clock waits for the disk, and for others."""
+    """Wall and CPU seconds; wall time includes waiting for the disk and other processes."""
 
     clock: float
     processor: float
@@ -77,7 +77,7 @@ def taken_by(act: Callable[[], object]) -> Taken:
 
 
 def write(path: Path, groups: dict[str, GroupPlan], documents: int) -> None:
-    """Write a run as a capture does, and print what that took."""
+    """Write a run like a capture, and print its cost."""
     values = arrays(groups)
     store = Store.create(path, provenance={}, plan=groups, documents=documents)
     taken = []
@@ -93,19 +93,19 @@ def write(path: Path, groups: dict[str, GroupPlan], documents: int) -> None:
     settled = taken_by(store.settle)
     peak = tracemalloc.get_traced_memory()[1] / 1e6
     tracemalloc.stop()
-    clock, own = [one.clock for one in taken], [one.processor for one in taken]
-    ends = [1e3 * float(np.median(part)) for part in (own[:ENDS], own[-ENDS:])]
-    number = sum(a.nbytes for held in values.values() for a in held.values()) / 1e6
+    clock, cpu = [step.clock for step in taken], [step.processor for step in taken]
+    ends = [1e3 * float(np.median(part)) for part in (cpu[:ENDS], cpu[-ENDS:])]
+    number = sum(a.nbytes for arrays in values.values() for a in arrays.values()) / 1e6
     print(f"{documents} documents of {sum(map(len, values.values()))} arrays, {number:.2f} MB each")
     print(
-        f"append: {Taken(sum(clock), sum(own))}; median {ends[0]:.1f} ms of processor each of the"
+        f"append: {Taken(sum(clock), sum(cpu))}; median {ends[0]:.1f} CPU ms for the"
         f" first {ENDS}, {ends[1]:.1f} of the last"
     )
     print(f"settle the rest: {settled}, at most {peak:.1f} MB allocated (traced, which slows it)")
 
 
 def look(path: Path) -> None:
-    """Print what lies on the disk, and what opening and reading it take."""
+    """Print files and bytes on disk, and the time of opening and reading."""
     there = list(path.rglob("*"))
     files = [file for file in there if file.is_file()]
     print(
@@ -123,10 +123,10 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=256)
     parser.add_argument("--positions", type=int, default=128)
     parser.add_argument("--small", action="store_true")
-    asked = parser.parse_args()
-    shape = (2, 2, 1, 16) if asked.small else (30, 9, 3, asked.positions)
+    options = parser.parse_args()
+    shape = (2, 2, 1, 16) if options.small else (30, 9, 3, options.positions)
     with tempfile.TemporaryDirectory() as folder:
-        write(Path(folder) / "run.zarr", plan(*shape), asked.documents)
+        write(Path(folder) / "run.zarr", plan(*shape), options.documents)
         look(Path(folder) / "run.zarr")
 
 

@@ -1,10 +1,10 @@
-"""What the theory room costs: sharp, predicted and conditional bounds of one head, and the import.
+"""Cost of `theory`: sharp, predicted and conditional bounds of one head, and the import.
 
     .venv/bin/python -m benchmarks.theory [--heads 25]
 
-Each part runs in a process of its own with one thread for everything, after a warm-up; wall and
-processor time stand side by side, since another process on the machine lengthens the first alone.
-Memory is the growth of the process's peak over what it held after the warm-up.
+Each part runs in a separate process with one thread, after a warm-up. The script prints wall and
+CPU time, because other processes on the machine lengthen only the wall time. Memory is the growth
+of the process's peak after the warm-up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", 
 
 
 def long_head() -> tuple:
-    """α, norms and Gram at L = 1024."""
+    """Return α, norms and Gram matrix at L = 1024."""
     from theory.head.attention_profile import WeightProfile, value_norm_profile
     from theory.head.similarity_decay import offset_exponential
 
@@ -47,12 +47,12 @@ def long_head() -> tuple:
 
 
 def peak() -> float:
-    """Peak memory of this process in MB."""
+    """Return the peak memory of this process in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def one_head(edition: Edition) -> dict[str, float]:
-    """One head at `VALUES_OF_N` values of N, shared work once."""
+    """Time one head at `VALUES_OF_N` values of N, with shared work done once."""
     import numpy as np
 
     from theory.evaluate.envelopes import envelopes
@@ -75,12 +75,12 @@ def one_head(edition: Edition) -> dict[str, float]:
 
 
 def conditional(heads: int) -> dict[str, float]:
-    """Seconds a value of N at T = 257, over random heads; the tables of a dimension are made
+    """Time one value of N at T = 257 over random heads; the tables of a dimension are computed
     before its head is timed.
     """
     import numpy as np
 
-    from theory.audit import heads as audit_heads
+    from studies.audit import heads as audit_heads
     from theory.editions.conditional.conditional_edition import conditional_bounds
     from theory.head.gram import LagGram
     from theory.head.ranked import rank_tokens, summarise
@@ -108,7 +108,7 @@ def conditional(heads: int) -> dict[str, float]:
 
 
 def fresh(part: str, *arguments: str) -> dict[str, float]:
-    """Run one part in a process of its own."""
+    """Run one part in a separate process."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.theory", "--part", part, *arguments],
         env=os.environ | ONE_THREAD,
@@ -120,8 +120,8 @@ def fresh(part: str, *arguments: str) -> dict[str, float]:
 
 
 def import_seconds() -> tuple[float, float]:
-    """Least wall and processor seconds of `import theory` beyond those of an empty interpreter,
-    of five.
+    """Return the least wall and CPU seconds, out of five, of `import theory` minus those of an
+    empty interpreter.
     """
     times = []
     for program in ("pass", "import theory"):
@@ -147,11 +147,13 @@ def main() -> None:
     )
     parser.add_argument("--heads", type=int, default=25)
     parser.add_argument("--part", choices=["sharp", "predicted", "conditional"])
-    asked = parser.parse_args()
-    if asked.part:
+    options = parser.parse_args()
+    if options.part:
         print(
             json.dumps(
-                conditional(asked.heads) if asked.part == "conditional" else one_head(asked.part)
+                conditional(options.heads)
+                if options.part == "conditional"
+                else one_head(options.part)
             )
         )
         return
@@ -160,21 +162,21 @@ def main() -> None:
         result = fresh(edition)
         print(
             f"{edition}: one head, L = {TOKENS - 1}, {result['sizes']} values of N:"
-            f" {result['wall']:.2f} s wall, {result['cpu']:.2f} s processor, {result['memory']:.0f}"
-            f" MB (to reach: {target})"
+            f" {result['wall']:.2f} s wall, {result['cpu']:.2f} s CPU, {result['memory']:.0f}"
+            f" MB (target: {target})"
         )
-    result = fresh("conditional", "--heads", str(asked.heads))
-    for kind, name in (("wall", "wall"), ("cpu", "processor")):
+    result = fresh("conditional", "--heads", str(options.heads))
+    for kind, name in (("wall", "wall"), ("cpu", "CPU")):
         median, decile, worst = (
             1e3 * result[f"{kind}_{share}"] for share in ("median", "ninth_decile", "worst")
         )
         print(
             f"conditional: T = 257, {result['rows']} values of N, ms {name}: median {median:.0f},"
-            f" 90% {decile:.0f}, worst {worst:.0f} (to reach: 150)"
+            f" 90% {decile:.0f}, worst {worst:.0f} (target: 150)"
         )
     print(f"conditional: {result['settled']:.1%} of them settled")
     wall, cpu = import_seconds()
-    print(f"import theory: {wall:.2f} s wall, {cpu:.2f} s processor (to reach: 1.5 s)")
+    print(f"import theory: {wall:.2f} s wall, {cpu:.2f} s CPU (target: 1.5 s)")
 
 
 if __name__ == "__main__":

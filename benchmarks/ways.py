@@ -1,5 +1,5 @@
-"""Ways to α's last row and v of each layer, and to Precision and Recall from them, that `peers`
-lays geostat beside; and the model that all are given.
+"""Alternative implementations for `peers`: α's last row and v of each layer by other libraries,
+Precision and Recall from them, and the model.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Layers = list[tuple[torch.Tensor, torch.Tensor]]
 
 
 def random_model() -> PreTrainedModel:
-    """A Llama of the built-in model's shape: 30 layers × 9 heads, 3 of them value heads, d = 64."""
+    """Return a Llama of the built-in model's shape: 30 layers, 9 heads, 3 KV heads, d = 64."""
     torch.manual_seed(0)
     config = LlamaConfig(
         hidden_size=576,
@@ -55,22 +55,22 @@ def vectorised(alpha: torch.Tensor, values: torch.Tensor, n: torch.Tensor) -> to
 
 
 def by_loop(alpha: np.ndarray, values: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """The same as a reader of the paper writes it: a loop over heads and N in NumPy."""
+    """Return the same by a plain loop over heads and N in NumPy."""
     out = np.empty((2, len(alpha), len(n)))
     for head, weights in enumerate(alpha):
         y = weights[:, None] * values[head * len(values) // len(alpha)]
         order = np.argsort(-weights, kind="stable")
-        for at, size in enumerate(n):
+        for index, size in enumerate(n):
             inside, outside = order[:size], order[size:]
             distance = np.linalg.norm(y[inside].sum(axis=0) - y, axis=1)
             intruders = (distance[outside] <= distance[inside].max()).sum()
             nearest = distance[outside].min(initial=np.inf)
-            out[:, head, at] = size / (size + intruders), (distance[inside] <= nearest).mean()
+            out[:, head, index] = size / (size + intruders), (distance[inside] <= nearest).mean()
     return out
 
 
 def measured(layers: Layers, n: np.ndarray, *, loop: bool = False) -> np.ndarray:
-    """Precision and Recall of every head, (2, layer, head, n)."""
+    """Return Precision and Recall of every head, (2, layer, head, n)."""
     if loop:
         return np.stack([by_loop(a.numpy(), v.numpy(), n) for a, v in layers], axis=1)
     sizes = torch.as_tensor(n)
@@ -78,7 +78,7 @@ def measured(layers: Layers, n: np.ndarray, *, loop: bool = False) -> np.ndarray
 
 
 def eager(model: PreTrainedModel, ids: torch.Tensor) -> Layers:
-    """By `output_attentions`, and v from the cache."""
+    """Return rows and values by `output_attentions` and the KV cache."""
     model.set_attn_implementation("eager")
     with torch.no_grad():
         out = model.model(ids, output_attentions=True, use_cache=True)
@@ -88,7 +88,7 @@ def eager(model: PreTrainedModel, ids: torch.Tensor) -> Layers:
 
 
 def transformer_lens(model: PreTrainedModel) -> Callable[[torch.Tensor], Layers]:
-    """By hooks of a bridge around the model, which keep two tensors a layer."""
+    """Return rows and values by TransformerLens hooks, which cache two tensors per layer."""
     from transformer_lens.model_bridge import TransformerBridge  # type: ignore[import-not-found]
 
     model.set_attn_implementation("eager")
@@ -104,9 +104,9 @@ def transformer_lens(model: PreTrainedModel) -> Callable[[torch.Tensor], Layers]
         alpha: list[torch.Tensor] = []
         values: list[torch.Tensor] = []
         for block in range(bridge.cfg.n_layers):
-            at = f"blocks.{block}.attn.hook_"
-            bridge.add_hook(f"{at}pattern", lambda x, hook: alpha.append(x[0, :, -1].clone()))
-            bridge.add_hook(f"{at}v", lambda x, hook: values.append(x[0].transpose(0, 1)))
+            prefix = f"blocks.{block}.attn.hook_"
+            bridge.add_hook(f"{prefix}pattern", lambda x, hook: alpha.append(x[0, :, -1].clone()))
+            bridge.add_hook(f"{prefix}v", lambda x, hook: values.append(x[0].transpose(0, 1)))
         with torch.no_grad():
             bridge(ids, return_type=None, stop_at_layer=bridge.cfg.n_layers)  # no logits
         bridge.reset_hooks()
@@ -116,11 +116,11 @@ def transformer_lens(model: PreTrainedModel) -> Callable[[torch.Tensor], Layers]
 
 
 def _tokenizer() -> Any:
-    """A tokenizer of no use, where one is asked for."""
+    """Return an unused tokenizer, which the bridge requires."""
     from tokenizers import Tokenizer, models
     from transformers import PreTrainedTokenizerFast
 
-    names = {f"t{one}": one for one in range(VOCABULARY)}
+    names = {f"t{index}": index for index in range(VOCABULARY)}
     plain = Tokenizer(models.WordLevel(names, unk_token="t0"))
     return PreTrainedTokenizerFast(
         tokenizer_object=plain, bos_token="t1", eos_token="t2", pad_token="t2", unk_token="t0"
@@ -128,7 +128,7 @@ def _tokenizer() -> Any:
 
 
 def nnsight(model: PreTrainedModel) -> Callable[[torch.Tensor], Layers]:
-    """By a trace, of the decoder alone."""
+    """Return rows and values by an nnsight trace of the decoder."""
     from nnsight import NNsight  # type: ignore[import-not-found]
 
     model.set_attn_implementation("eager")

@@ -1,10 +1,10 @@
-"""What a what-if study costs beside the same formula written by hand, and beside sympy.
+"""Cost of a what-if study relative to the same formula in NumPy and in sympy.
 
     .venv/bin/python -m benchmarks.whatif [--pairs 7]
 
 A study of 10⁶ points (N × β × d × κ at one weight profile, printed lower bounds on E P and E R)
-takes turns with the formula written out in NumPy; sympy's evalf of the catalogue's expression is
-timed on a few points. Then 10⁴ different profiles at L = 1024 and one N.
+alternates with the explicit formula in NumPy. sympy's evalf of the catalogue's expression is timed
+on a few points. A second study has 10⁴ different profiles at L = 1024 and one N.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ QUESTION = Question(bounds=("precision_lower", "recall_lower"))
 
 
 def selected() -> dict[str, np.ndarray]:
-    """What eq. (8) needs of each N, at the default profile."""
+    """Return the inputs of eq. (8) for each N, at the default profile."""
     alpha = WeightProfile(
         length=1024, plateau_end=512, growth_start=922, p_sink=0.3, eta=0.02, omega=0.1
     ).weights()
@@ -49,7 +49,7 @@ def selected() -> dict[str, np.ndarray]:
 
 
 def by_hand() -> tuple[np.ndarray, np.ndarray]:
-    """Eq. (12) and (14), written out."""
+    """Return eq. (12) and (14) in NumPy."""
     s, n = selected(), AXES["N"].astype(float)
     rho = np.exp(-AXES["beta"])[None]
     scale = (s["most"] + s["beyond"] + s["total"])[:, None]
@@ -64,7 +64,7 @@ def by_hand() -> tuple[np.ndarray, np.ndarray]:
 
 
 def by_sympy(points: int) -> float:
-    """Seconds a point of substituting and evaluating eq. (12), Δ and B spelt out."""
+    """Return seconds per point of substituting and evaluating eq. (12), with Δ and B expanded."""
     least, most, beyond, total, sink, beta, d, kappa, n, length = sp.symbols(
         "least most beyond total sink beta d kappa n length", positive=True
     )
@@ -107,26 +107,26 @@ def main() -> None:
     for _ in range(pairs):
         theirs.append(clock(by_hand))
         ours.append(clock(lambda: study(AXES, FIXED, QUESTION)))
-    ratio = statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
+    ratio = statistics.median(our / other for our, other in zip(ours, theirs, strict=True))
     points = int(np.prod(result.shape))
     print(
         f"{points:,} points, {pairs} pairs: by hand {statistics.median(theirs):.4f} s, study"
         f" {statistics.median(ours):.4f} s, median ratio {ratio:.2f}"
     )
-    one = by_sympy(20)
+    seconds = by_sympy(20)
     print(
-        f"sympy {1e3 * one:.2f} ms a point: {one * points / statistics.median(ours):,.0f} times as"
-        " long"
+        f"sympy {1e3 * seconds:.2f} ms a point: {seconds * points / statistics.median(ours):,.0f}"
+        " times as long"
     )
     random = np.random.default_rng(0)
-    many = {
+    profiles = {
         "eta": random.uniform(0, 0.05, 100),
         "omega": random.uniform(0, 3, 10),
         "p_sink": random.uniform(0, 0.9, 10),
     }
     print(
         "10,000 profiles at L = 1024, N = 8:"
-        f" {clock(lambda: study(many, {'N': 8, 'L': 1024}, QUESTION)):.2f} s"
+        f" {clock(lambda: study(profiles, {'N': 8, 'L': 1024}, QUESTION)):.2f} s"
     )
 
 

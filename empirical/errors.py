@@ -1,4 +1,5 @@
-"""The errors of this room that a user can mend, and what a disk says of what a user can mend.
+"""Errors that a user can fix, and the error numbers that say a disk is full or access is denied.
+
 Imports the standard library.
 """
 
@@ -10,38 +11,38 @@ from contextlib import contextmanager
 from typing import Final
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""A disk without space."""
+"""Error numbers of a disk without space."""
 DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-"""A file or folder that may not be read or written."""
+"""Error numbers of a file or folder that may not be read or written."""
 
 
 class InputError(ValueError):
-    """Bad input, said in one line: what was seen, what was expected, the remedy."""
+    """Bad input. The message is one line: what was seen, what was expected, the remedy."""
 
 
 class StoreError(RuntimeError):
-    """A store on disk is damaged, said in one line: what was seen, and how to get the run back."""
+    """A damaged store. The message is one line: what was seen, and how to get the run back."""
 
 
 STOPS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit)
-"""What ends a process or a generator, and is no fault of an input."""
+"""Exceptions that end a process or a generator; they are never the fault of an input."""
 LONGEST_QUOTE: Final = 200
-"""Characters that a line quotes of another program's error."""
+"""Characters of another program's error that a message quotes."""
 
 
 @contextmanager
 def boundary(
     seen: str, expected: str, known: Callable[[BaseException], str | None] = lambda error: None
 ) -> Iterator[None]:
-    """Turn whatever another program raises within into an InputError of one line.
+    """Turn any error that another program raises in the block into a one-line InputError.
 
-    A panic of a library in Rust is no Exception; it is turned too. What stops a process passes, and
-    so do errors that have their line already.
+    This includes a panic of a Rust library, which is not an Exception. Exceptions that stop the
+    process pass through, and so do InputError and StoreError.
 
     Args:
-        seen: what failed; what was raised follows it in brackets.
+        seen: what failed; the message quotes the original error after it, in brackets.
         expected: the rest of the line, up to the remedy.
-        known: tells the whole line of an error that has a remedy of its own, or None.
+        known: returns the whole message for an error with a specific remedy, else None.
 
     >>> with boundary("one.txt: cannot be read", "expected a text. Leave it out."):
     ...     {}["a"]
@@ -58,7 +59,8 @@ def boundary(
 
 
 def quoted_error(error: BaseException) -> str:
-    """Return what an error says, in one short line; its class, too, where that is one word.
+    """Return an error's message, shortened to one line; a message of one word is preceded by the
+    class name.
 
     >>> quoted_error(ValueError("no such  line of text.")), quoted_error(KeyError("a"))
     ('no such line of text', "KeyError: 'a'")
@@ -68,7 +70,7 @@ def quoted_error(error: BaseException) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """Return all that an error says, in one line; nothing of one that cannot be printed."""
+    """Return an error's full message on one line; an empty string if it cannot be printed."""
     try:
         return " ".join(str(error).split())
     except Exception:

@@ -1,204 +1,220 @@
-"""What a run holds: names, dimensions, units, symbols and equation numbers of every measured
+"""Schema of a run: names, dimensions, units, symbols and equation numbers of every measured
 variable.
 
-Source: the definitions (1)-(8), (18)-(20) of arXiv 2602.01893 and the figures they are drawn in.
+Source: the definitions (1)-(8), (18)-(20) of arXiv 2602.01893 and the figures that show them.
 Imports numpy and xarray.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 import xarray as xr
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 """Raised whenever a stored name, dimension, meaning or the layout on disk changes; a store of
 another version is not resumed.
 """
 
+RENAMED: Final[Mapping[str, Mapping[str, str]]] = {
+    "heads": {"told": "classified", "stability_left_out": "stability_leave_one_out"},
+    "ablation": {
+        "told": "r2_held_out_layers",
+        "told_by": "predictor",
+        "told_heads": "r2_heads",
+        "known": "feature",
+        "given": "controls",
+        "kept_mass": "selected_mass",
+    },
+}
+"""Names of schema 4 in result groups, with those of today; limits and errors follow."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
-    """One stored array: its dimensions after `document`, its type and what it means.
 
-    `layered` variables are filled layer by layer and have `layer` as first dimension.
+JACKKNIFE: Final = "95% document jackknife, t(K-1)"
+MODERATED: Final = "95% document jackknife, t moderated over heads"
+HEADS: Final = ("head", "kv_head")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """Metadata of a measured or fitted quantity; `symbol` is LaTeX without dollar signs, `more`
+    holds further attributes.
+
+    An `estimated` quantity x has x_se, x_lower and x_upper. A `tested` one, with a claim or with a
+    share between kinds of text, also has x_skew and x_without (…, document). The `dims` of a
+    captured quantity are those after `document`.
     """
 
-    dims: tuple[str, ...]
-    long_name: str
-    units: str
-    symbol: str
-    equation: str
+    name: str
+    long_name: str = ""
+    units: str = "1"
+    symbol: str = ""
+    equation: str = ""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    dims: tuple[str, ...] = ()
+    estimated: bool = False
+    tested: bool = False
     dtype: str = "float32"
-    note: str = ""
+    """Dtype of a captured quantity."""
     invisible: float | None = None
-    """What stands at the positions that a layer's query does not see; None: `fill`, as where
-    nothing was measured.
-    """
+    """Value at positions that a layer's query does not see; None: `fill`, as for missing values."""
 
     @property
     def fill(self) -> float | int | str:
-        """What stands where nothing was measured: NaN for floats, 0 for counts."""
+        """Value where nothing was measured: NaN for floats, 0 for counts."""
         return float("nan") if np.dtype(self.dtype).kind == "f" else 0
 
-    def attributes(self) -> dict[str, str]:
-        """The attributes that travel with the array in the store."""
-        attrs = {
-            "long_name": self.long_name,
-            "units": self.units,
-            "symbol": self.symbol,
-            "equation": self.equation,
-        }
-        return attrs | ({"note": self.note} if self.note else {})
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Attributes stored with the array."""
+        names = ("long_name", "units", "symbol", "equation")
+        attributes = {name: getattr(self, name) for name in names}
+        if self.estimated:
+            attributes["interval"] = MODERATED if self.of_heads() else JACKKNIFE
+        return attributes | dict(self.more)
+
+    def of_heads(self) -> list[int]:
+        """Return the indices of the dims that index heads; empty without such dims."""
+        indices = [index for index, dim in enumerate(self.dims) if dim in ("layer", *HEADS)]
+        return indices if set(HEADS) & set(self.dims) else []
+
+    def parts(self) -> dict[str, Quantity]:
+        """Return the records of an estimate's arrays by part; "value" alone if not estimated."""
+        out = {"value": self}
+        for part, (long_name, symbol) in _PARTS.items():
+            if self.tested if part in ("skew", "without") else self.estimated:
+                out[part] = replace(
+                    self,
+                    name=f"{self.name}_{part}",
+                    long_name=long_name.format(self.long_name),
+                    symbol=symbol.format(self.symbol),
+                    units="1" if part == "skew" else self.units,
+                    dims=(*self.dims, "document") if part == "without" else self.dims,
+                )
+        return out
 
 
-def variable(
+_PARTS: Final = {
+    "se": ("standard error of {}", r"\mathrm{{se}}({})"),
+    "lower": ("lower limit of {}", r"{{{}}}_{{\mathrm{{lo}}}}"),
+    "upper": ("upper limit of {}", r"{{{}}}_{{\mathrm{{hi}}}}"),
+    "skew": ("skewness of single documents in {}", r"\mathrm{{G}}_1({})"),
+    "without": ("{}, without the document", r"{{{}}}_{{(k)}}"),
+}
+"""Long name and symbol of an estimate's arrays, by part."""
+
+
+def captured(
     dims: str, long_name: str, units: str, symbol: str, equation: str, **more: Any
-) -> Variable:
-    """Return a stored array's record; `dims` are separated by spaces."""
-    return Variable(
-        dims=tuple(dims.split()),
-        long_name=long_name,
-        units=units,
-        symbol=symbol,
-        equation=equation,
-        **more,
-    )
+) -> Quantity:
+    """Return the record of a captured quantity without a name; `dims` are separated by spaces."""
+    return Quantity("", long_name, units, symbol, equation, dims=tuple(dims.split()), **more)
 
 
-VALUE_UNITS: Final = "value norm"
-"""Unit of everything measured in value-state space: that of the model's own value states."""
+def named(records: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    """Return records by name, each with its name set."""
+    return {name: replace(record, name=name) for name, record in records.items()}
 
+
+def _table(dims: str, text: str, **more: Any) -> dict[str, Quantity]:
+    """Return captured quantities of equal `dims`, one a line: name; unit; symbol; equation; long
+    name. An indented line continues the one above.
+    """
+    records = {}
+    for line in re.sub(r"\n\s+", " ", text.strip()).splitlines():
+        name, units, symbol, equation, long_name = (part.strip() for part in line.split(";"))
+        records[name] = captured(dims, long_name, units, symbol, equation, **more)
+    return named(records)
+
+
+_CURVE = "layer head n"
 _POSITION = "layer kv_head position"
-_LAG = "layer kv_head lag"
-_curve = partial(variable, "layer head n")
+_WEIGHT = "layer head position"
 
+SEPARABILITY: Final = _table(
+    _CURVE,
+    r"""
+precision; 1; P(r_{\max},N); (2), Definition 1; Precision at the outer radius
+recall; 1; R(r_{\min},N); (3), Definition 2; Recall at the inner radius
+r_min; value norm; r_{\min}; (18); inner radius
+r_max; value norm; r_{\max}; (18); outer radius
+""",
+)
 
-def _size(long_name: str, symbol: str, equation: str) -> Variable:
-    """A curve in the unit of value states."""
-    return _curve(long_name, VALUE_UNITS, symbol, equation)
+CURVES: Final = _table(
+    _CURVE,
+    r"""
+representative_norm; value norm; \|s(N)\|; (1); norm of the representative
+representative_norm_without_sink; value norm; \|s(N\setminus 0)\|; Fig. 7;
+    norm of the representative without the sink
+representative_norm_without_last; value norm; \|s(N\setminus L)\|; Fig. 7;
+    norm of the representative without the last token
+cosine_to_sink; 1; \cos(s,v_0); Fig. 7; cosine of the representative with the sink's value
+cosine_to_last; 1; \cos(s,v_L); Fig. 7; cosine of the representative with the last value
+a_min_in; value norm; a_{\min}^{\mathrm{in}}; (7);
+    smallest selected effective weight, sink excluded
+a_min_in_with_sink; value norm; \min_{I_N} a_i; (7); smallest selected effective weight
+a_max_in; value norm; a_{\max}^{\mathrm{in}}; (8); largest selected effective weight, sink included
+a_max_in_without_sink; value norm; \max_{I_N\setminus 0} a_i; (8);
+    largest selected effective weight, sink excluded
+a_max_out; value norm; a_{\max}^{\mathrm{out}}; (7); largest effective weight outside
+s_in; value norm; S_{\mathrm{in}}; (7); sum of the selected effective weights, sink excluded
+rho_in; 1; \rho_{\mathrm{in}}; (8); largest cosine among the selected, sink excluded
+rho_out; 1; \rho_{\mathrm{out}}; (7);
+    largest cosine between a selected and another token, selected sink excluded
+""",
+)
+"""Columns of the compiled `curves_of_head` in order, then the largest cosines. The unit of every
+quantity in value-state space is "value norm", that of the model's value states.
+"""
 
-
-SEPARABILITY: Final = {
-    "precision": _curve(
-        "Precision at the outer radius", "1", r"P(r_{\max},N)", "(2), Definition 1"
-    ),
-    "recall": _curve("Recall at the inner radius", "1", r"R(r_{\min},N)", "(3), Definition 2"),
-    "r_min": _size("inner radius", r"r_{\min}", "(18)"),
-    "r_max": _size("outer radius", r"r_{\max}", "(18)"),
-}
-
-_ENDS: Final = (("sink", "the sink", "0"), ("last", "the last token", "L"))
-"""Tokens at both ends of a document: as in names, in words, as an index of the paper."""
-
-CURVES: Final = {
-    "representative_norm": _size("norm of the representative", r"\|s(N)\|", "(1)"),
-    **{
-        f"representative_norm_without_{token}": _size(
-            f"norm of the representative without {words}", rf"\|s(N\setminus {index})\|", "Fig. 7"
-        )
-        for token, words, index in _ENDS
-    },
-    "cosine_to_sink": _curve(
-        "cosine of the representative with the sink's value", "1", r"\cos(s,v_0)", "Fig. 7"
-    ),
-    "cosine_to_last": _curve(
-        "cosine of the representative with the last value", "1", r"\cos(s,v_L)", "Fig. 7"
-    ),
-    "a_min_in": _size(
-        "smallest selected effective weight, sink left out", r"a_{\min}^{\mathrm{in}}", "(7)"
-    ),
-    "a_min_in_with_sink": _size("smallest selected effective weight", r"\min_{I_N} a_i", "(7)"),
-    "a_max_in": _size(
-        "largest selected effective weight, sink included", r"a_{\max}^{\mathrm{in}}", "(8)"
-    ),
-    "a_max_in_without_sink": _size(
-        "largest selected effective weight, sink left out", r"\max_{I_N\setminus 0} a_i", "(8)"
-    ),
-    "a_max_out": _size("largest effective weight outside", r"a_{\max}^{\mathrm{out}}", "(7)"),
-    "s_in": _size(
-        "sum of the selected effective weights, sink left out", r"S_{\mathrm{in}}", "(7)"
-    ),
-    "rho_in": _curve(
-        "largest cosine among the selected, sink left out", "1", r"\rho_{\mathrm{in}}", "(8)"
-    ),
-    "rho_out": _curve(
-        "largest cosine between a selected and another token, selected sink left out",
-        "1",
-        r"\rho_{\mathrm{out}}",
-        "(7)",
-    ),
-}
-"""Columns of the compiled `curves_of_head` in its order, then the largest cosines."""
-
-CAPTURE: Final = {
-    "token_id": variable("position", "token id", "1", "", "", dtype="int32"),
-    "attention_weight": variable(
-        "layer head position",
-        "attention weight of the last query",
-        "1",
-        r"\alpha_i",
-        "§2",
+CAPTURE: Final = (
+    _table("position", "token_id; 1; ; ; token id", dtype="int32")
+    | _table(
+        _WEIGHT,
+        r"attention_weight; 1; \alpha_i; §2; attention weight of the last query",
         invisible=0.0,
-    ),
-    "value_norm": variable(
-        _POSITION, "norm of the value state", VALUE_UNITS, r"\|v_i\|", "Assumption 1"
-    ),
-    "sink_cosine": variable(
-        _POSITION,
-        "cosine with the sink's value state",
-        "1",
-        r"\cos(v_0,v_i)",
-        "(6), Assumption 2.2",
-    ),
-    "cosine_to_last_value": variable(
-        _POSITION, "cosine with the last value state", "1", r"\cos(v_i,v_L)", "(6)"
-    ),
-    "cosine_mean": variable(
-        _LAG,
-        "mean cosine of content values at a lag",
-        "1",
-        r"\overline{\cos}(k)",
-        "(6), Assumption 2.1",
-    ),
-    "cosine_std": variable(
-        _LAG, "standard deviation of the cosine at a lag", "1", r"\mathrm{sd}\cos(k)", "(6)"
-    ),
-    "cosine_negative_fraction": variable(
-        _LAG, "share of negative cosines at a lag", "1", r"\Pr(\cos<0)", "(6)"
-    ),
-    "cosine_histogram": variable(
-        "layer kv_head lag_bin cosine_bin",
-        "pairs by lag and cosine",
-        "pairs",
-        "",
-        "(6)",
-        dtype="int32",
-    ),
-    "cosine_block_mean": variable(
-        "layer kv_head position_block lag_bin",
-        "mean cosine by position of the later token and lag",
-        "1",
-        r"\overline{\cos}(k)",
-        "(6)",
-    ),
-    **SEPARABILITY,
-    **CURVES,
-}
-"""Every variable of /capture except the principal components of named heads."""
-
-PRINCIPAL: Final = {
-    "principal_components": variable(
-        "named_head position component",
-        "principal components of the contributions",
-        VALUE_UNITS,
-        "",
-        "Figs. 1 and 9",
     )
-}
+    | _table(
+        _POSITION,
+        r"""
+value_norm; value norm; \|v_i\|; Assumption 1; norm of the value state
+sink_cosine; 1; \cos(v_0,v_i); (6), Assumption 2.2; cosine with the sink's value state
+cosine_to_last_value; 1; \cos(v_i,v_L); (6); cosine with the last value state
+""",
+    )
+    | _table(
+        "layer kv_head lag",
+        r"""
+cosine_mean; 1; \overline{\cos}(k); (6), Assumption 2.1; mean cosine of content values at a lag
+cosine_std; 1; \mathrm{sd}\cos(k); (6); standard deviation of the cosine at a lag
+cosine_negative_fraction; 1; \Pr(\cos<0); (6); share of negative cosines at a lag
+""",
+    )
+    | _table(
+        "layer kv_head lag_bin cosine_bin",
+        "cosine_histogram; pairs; ; (6); pairs by lag and cosine",
+        dtype="int32",
+    )
+    | _table(
+        "layer kv_head position_block lag_bin",
+        r"""
+cosine_block_mean; 1; \overline{\cos}(k); (6); mean cosine by position of the later token and lag
+""",
+    )
+    | SEPARABILITY
+    | CURVES
+)
+"""All variables of /capture except the principal components of named heads."""
+
+PRINCIPAL: Final = _table(
+    "named_head position component",
+    "principal_components; value norm; ; Figs. 1 and 9; principal components of the contributions",
+)
 
 NULLS: Final = ("random_selection", "random_directions")
 
@@ -209,13 +225,68 @@ NULL: Final = {
     for name, row in SEPARABILITY.items()
 }
 
-F_SCORES: Final = {
-    "f_outer": _curve("F-score at the outer radius", "1", r"F(r_{\max},N)", "(5), Corollary 1"),
-    "f_inner": _curve("F-score at the inner radius", "1", r"F(r_{\min},N)", "(5), Corollary 1"),
-}
-"""Stored in /queries alone: else derived from Precision and Recall where these are read
+F_SCORES: Final = _table(
+    _CURVE,
+    r"""
+f_outer; 1; F(r_{\max},N); (5), Corollary 1; F-score at the outer radius
+f_inner; 1; F(r_{\min},N); (5), Corollary 1; F-score at the inner radius
+""",
+)
+"""Stored in /queries only; elsewhere derived from Precision and Recall on reading
 (`with_f_scores`).
 """
+
+BY_QUERY: Final = ("precision", "recall")
+"""Curves stored for every query; F-scores follow from them."""
+
+_WITHIN = "mean over the queries of a document"
+_COUNTS = {"dtype": "int32"}
+_MEANS = {name: SEPARABILITY[name] for name in BY_QUERY} | F_SCORES
+
+QUERIES: Final = (
+    _table("query", "query_position; 1; ; ; position of the analysed query", **_COUNTS)
+    | _table("layer n", "counted; 1; ; ; queries that see at least N tokens", **_COUNTS)
+    | {
+        name: replace(quantity, long_name=f"{quantity.long_name}, {_WITHIN}")
+        for name, quantity in _MEANS.items()
+    }
+    | _table(
+        _CURVE,
+        r"""
+precision_sd; 1; \mathrm{sd}\,P; (2);
+    standard deviation of Precision over the queries of a document
+recall_sd; 1; \mathrm{sd}\,R; (3); standard deviation of Recall over the queries of a document
+""",
+    )
+    | {
+        f"{name}_by_query": replace(
+            SEPARABILITY[name],
+            dims=("layer", "head", "query", "n"),
+            long_name=f"{SEPARABILITY[name].long_name}, of each query",
+        )
+        for name in BY_QUERY
+    }
+    | _table(
+        _WEIGHT,
+        rf"attention_weight; 1; \overline{{\alpha_i}}; §2;"
+        f" attention weight, {_WITHIN}, aligned at both ends",
+        invisible=0.0,
+    )
+    | _table(
+        _WEIGHT,
+        rf"log_attention_weight; nats; \overline{{\log\alpha_i}}; Assumption 3;"
+        f" logarithm of the attention weight, {_WITHIN}, aligned at both ends",
+    )
+    | _table("layer", "weight_queries; 1; ; ; queries whose weights are averaged", **_COUNTS)
+    | _table(
+        "layer head",
+        r"""
+sink_weight_sd; 1; \mathrm{sd}\,\alpha_0; Assumption 3;
+    standard deviation of the sink's weight over the queries of a document
+""",
+    )
+)
+"""All variables of /queries, for runs that analyse several queries of a document."""
 
 LABELS: Final = {
     "layer": ("layer", "layer", "1"),
@@ -241,11 +312,11 @@ LABELS: Final = {
     "null": ("null", "null baseline", "1"),
     "query": ("query", "analysed query", "1"),
 }
-"""Every coordinate of /capture and /null: its dimension, long name and unit."""
+"""All coordinates of /capture and /null: dimension, long name and unit."""
 
 
 def coordinates(**values: np.ndarray) -> dict[str, xr.Variable]:
-    """Return axes and their labels by name, each as `LABELS` describes it.
+    """Return coordinate variables by name, with the attributes of `LABELS`.
 
     >>> coordinates(lag=np.arange(1, 4))["lag"].attrs
     {'long_name': 'lag |i-j|', 'units': 'tokens'}
@@ -258,10 +329,10 @@ def coordinates(**values: np.ndarray) -> dict[str, xr.Variable]:
 
 
 def f_scores(precision: Any, recall: Any, convention: str) -> tuple[Any, Any]:
-    """Return F(r_max) and F(r_min) of arrays, plain or labelled; (5), Corollary 1.
+    """Return F(r_max) and F(r_min) of plain or labelled arrays; (5), Corollary 1.
 
     `paper`: R(r_max) = 1 and P(r_min) = 1, so F(r_max) = 2P/(1+P) and F(r_min) = 2R/(1+R).
-    `followup`: both are its one F = 2PR/(P+R), 0 where both are 0.
+    `followup`: both equal the single F = 2PR/(P+R), 0 if both are 0.
     """
     if convention != "followup":
         return 2 * precision / (1 + precision), 2 * recall / (1 + recall)
@@ -271,14 +342,28 @@ def f_scores(precision: Any, recall: Any, convention: str) -> tuple[Any, Any]:
     return both, both
 
 
+def with_current_names(group: str, dataset: xr.Dataset) -> xr.Dataset:
+    """Return a result group in which variables and labels of schema 4 have today's names."""
+    names = {}
+    for name in map(str, {*dataset.variables, *dataset.dims}):
+        base = re.sub("_(se|lower|upper)$", "", name)
+        current = RENAMED.get(group, {}).get(base, base.replace("loss_left_out", "loss_held_out"))
+        if current != base:
+            names[name] = current + name.removeprefix(base)
+    if group == "sink":
+        labels = dataset["measure"].str.replace("value_heads", "kv_heads")
+        dataset = dataset.assign_coords(measure=labels.assign_attrs(dataset["measure"].attrs))
+    return dataset.rename(names) if names else dataset
+
+
 def with_f_scores(dataset: xr.Dataset) -> xr.Dataset:
-    """Add f_outer and f_inner where Precision and Recall are held, by the run's convention."""
+    """Add f_outer and f_inner to a dataset with Precision and Recall, by the run's convention."""
     if not {"precision", "recall"} <= set(dataset.data_vars) or "convention" not in dataset.attrs:
         return dataset
-    if set(F_SCORES) <= set(dataset.data_vars):  # means over queries are no function of means
+    if set(F_SCORES) <= set(dataset.data_vars):  # F of means over queries is not the mean of F
         return dataset
     outer, inner = f_scores(dataset["precision"], dataset["recall"], dataset.attrs["convention"])
     return dataset.assign(
-        f_outer=outer.assign_attrs(F_SCORES["f_outer"].attributes()),
-        f_inner=inner.assign_attrs(F_SCORES["f_inner"].attributes()),
+        f_outer=outer.assign_attrs(F_SCORES["f_outer"].attributes),
+        f_inner=inner.assign_attrs(F_SCORES["f_inner"].attributes),
     )

@@ -1,6 +1,4 @@
-"""Top-N selection and separability, under their public path; they stand in
-`empirical.measure.selection`.
-"""
+"""Public import path of top-N selection and separability (`empirical.measure.selection`)."""
 
 from empirical.measure.convention import Convention
 from empirical.measure.selection import separability

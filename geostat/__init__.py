@@ -1,8 +1,8 @@
 """geostat: statistical modelling of the geometry of attention heads.
 
-Measures the heads of a transformer, fits the assumptions of the geometric theory of token selection
-(arXiv 2602.01893), evaluates its bounds and confronts the two. The heavy imports happen when a
-function is first called.
+geostat measures the heads of a transformer, fits the assumptions of the geometric theory of token
+selection (arXiv 2602.01893), evaluates the theory's bounds and compares them with the measurement.
+Public names are imported on first use.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import empirical  # noqa: F401 - before torch, to whose threads it says how long to wait
+import empirical  # noqa: F401 - sets the wait policy of torch's threads
 
 if TYPE_CHECKING:
     from empirical.errors import StoreError
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
         whatif,
     )
     from geostat.errors import InputError
+    from geostat.experiments.ablation.options import ablate
+    from geostat.experiments.effective.options import effective
+    from geostat.experiments.normaliser.options import normaliser
     from geostat.runs import plot
-    from geostat.runs.ablation.api import ablate
-    from geostat.runs.effective.api import effective
-    from geostat.runs.normaliser.api import normaliser
 
 __all__ = [
     "InputError",
@@ -65,21 +65,20 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """The public names, imported or not."""
+    """Return the public names, including those not imported yet."""
     return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:
-    """Import the public names on first use."""
+    """Import a public name on first use."""
     if name not in __all__:
         raise AttributeError(f"module 'geostat' has no attribute {name!r}")
+    from geostat.runs.experiments import EXPERIMENTS
+
     if name == "plot":
         return import_module("geostat.runs.plot")
-    module = {
-        "InputError": "geostat.errors",
-        "StoreError": "empirical.errors",
-        "ablate": "geostat.runs.ablation.api",
-        "effective": "geostat.runs.effective.api",
-        "normaliser": "geostat.runs.normaliser.api",
-    }.get(name, "geostat.api")
-    return getattr(import_module(module), name)
+    for experiment in EXPERIMENTS:
+        if experiment.command == name:
+            return getattr(experiment.module("options"), name)
+    modules = {"InputError": "geostat.errors", "StoreError": "empirical.errors"}
+    return getattr(import_module(modules.get(name, "geostat.api")), name)

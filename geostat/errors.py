@@ -1,6 +1,4 @@
-"""The errors that geostat raises: for bad input, and for a verdict that was required and is not
-there.
-"""
+"""Errors of geostat: bad input, and verdicts that do not meet a requirement."""
 
 from __future__ import annotations
 
@@ -21,24 +19,28 @@ R = TypeVar("R")
 
 
 class InputError(ValueError):
-    """What was seen, what was expected, and the remedy, in one line."""
+    """Bad input; the message states what was seen, what was expected and the remedy, in one
+    line.
+    """
 
 
-class Unmet(Exception):
-    """A verdict that was required is not met; says which, in one line."""
+class UnmetRequirement(Exception):
+    """A required verdict is not met; the message names it in one line."""
 
 
-REFUSED: Final = (InputError, MeasurementError, TheoryError, ReportError)
-"""What the rooms refuse, each with a line of its own."""
+INPUT_ERRORS: Final = (InputError, MeasurementError, TheoryError, ReportError)
+"""Errors that the packages raise for bad input."""
 
 
 def refuse_unknown(value: str, known: Collection[str], seen: str, *, verb: str = "Choose") -> None:
-    """Refuse a value that is none of those known; `seen` says what it is and is not, or, with a
-    colon at its end, only where it stands.
+    """Refuse a value that is not among the known ones.
 
-    >>> refuse_unknown("mean", ("sum", "max"), "'mean' is no total")
+    `seen` opens the message. It describes the bad value, or ends with a colon and names only the
+    option that holds the value.
+
+    >>> refuse_unknown("mean", ("sum", "max"), "'mean' is not a total")
     Traceback (most recent call last):
-    geostat.errors.InputError: 'mean' is no total, expected one of sum, max. Choose one of those.
+    geostat.errors.InputError: 'mean' is not a total, expected one of sum, max. Choose one of those.
     """
     if value not in known:
         comma = "" if seen.endswith(":") else ","
@@ -46,56 +48,34 @@ def refuse_unknown(value: str, known: Collection[str], seen: str, *, verb: str =
 
 
 def refuse_no_flags(**flags: object) -> None:
-    """Refuse what is no truth value, Python's or NumPy's: any text, "no" among them, would count
-    as True.
-    """
-    for name, given in flags.items():
-        if type(given).__name__ not in ("bool", "bool_"):
-            raise InputError(f"{name} {given!r}: expected a truth value. Use True or False.")
+    """Refuse values that are not Python or NumPy booleans: any text, even "no", counts as True."""
+    for name, value in flags.items():
+        if type(value).__name__ not in ("bool", "bool_"):
+            raise InputError(f"{name} {value!r}: expected a truth value. Use True or False.")
 
 
-KEYWORDS: Final = {
-    "documents": "count",
-    "text": "documents",
-    "cluster": "client",
-    "edition": "editions",
-    "special-tokens": "special_tokens",
-    "fresh": "fresh=True",
-    "resume": "fresh=False",
-    "allow-pickle": "allow_pickle=True",
-    "trust-remote-code": "trust_remote_code=True",
-    "predict": "predict=True",
-    "rule": "rules",
-    "head": "heads",
-    "regime": "regimes",
-    "part": "parts",
-}
-"""Options of the command that have another name in Python."""
-ALIKE: Final = (
-    *("length", "queries", "dtype", "device", "revision", "out", "field", "dataset", "split"),
-    *("n", "batch", "measure", "convention", "seed", "tau", "mode", "target", "layers", "each"),
-    *("tolerances", "sizes", "budgets", "draws", "contexts", "lengths"),
-)
-OPTION: Final = re.compile(rf"--({'|'.join((*KEYWORDS, *ALIKE))})\b")
+KEYWORDS: Final = {"resume": "fresh=False"}
+"""Keywords in Python of command-line options; each options class adds its own."""
 
 
 def in_python(text: str) -> str:
-    """Name keywords where a message names options of the command; whole commands stay.
+    """Replace command-line options in a message by Python keywords; quoted commands stay.
 
     >>> in_python("Use --documents 3, or run `geostat fit run.zarr --fresh`.")
     'Use count 3, or run `geostat fit run.zarr --fresh`.'
     """
+    flag = rf"--({'|'.join(KEYWORDS)})\b"
     parts = text.split("`")
-    parts[::2] = [OPTION.sub(lambda m: KEYWORDS.get(m[1], m[1]), part) for part in parts[::2]]
+    parts[::2] = [re.sub(flag, lambda match: KEYWORDS[match[1]], part) for part in parts[::2]]
     return "`".join(parts)
 
 
 LONGEST: Final = 2000
-"""Characters of a message, at most."""
+"""Maximum number of characters in a message."""
 
 
 def shortened(text: str) -> str:
-    """A message without its middle, where that is long: its end tells the remedy.
+    """Return a message with its middle cut out if it is too long; the end states the remedy.
 
     >>> len(shortened("one.jsonl:1: " + "a" * 10**6 + ". Use --field.")) <= LONGEST
     True
@@ -106,29 +86,31 @@ def shortened(text: str) -> str:
 
 @contextmanager
 def shown_whole(run: object) -> Iterator[None]:
-    """Say in one line that what a run holds cannot be shown: a run of somebody else may hold
-    anything. What is refused, and what a disk or the memory refuses, is raised as it is.
+    """Turn an unexpected error while rendering a run into a one-line InputError.
+
+    Results written by another program may hold anything. Errors that already explain themselves
+    (bad input, a damaged store, disk, memory) pass through.
     """
     try:
         yield
-    except (*REFUSED, StoreError, OSError, MemoryError):
+    except (*INPUT_ERRORS, StoreError, OSError, MemoryError):
         raise
     except Exception as error:
         seen = printable(" ".join(f"{type(error).__name__}: {error}".split())[:120])
         raise InputError(
-            f"{run}: cannot be shown ({seen}), expected what this version of geostat writes. Run"
-            " `geostat fit --fresh` and `geostat confront` on it to make its results anew."
+            f"{run}: cannot be shown ({seen}), expected results of this version of geostat. Run"
+            " `geostat fit --fresh` and `geostat confront` on it to replace its results."
         ) from error
 
 
 def one_error(function: Callable[P, R]) -> Callable[P, R]:
-    """Raise bad input of any room as the one InputError of geostat, in the words of Python."""
+    """Return a function that raises every input error as geostat's InputError, naming keywords."""
 
     @wraps(function)
-    def guarded(*args: P.args, **keywords: P.kwargs) -> R:
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return function(*args, **keywords)
-        except REFUSED as error:
+            return function(*args, **kwargs)
+        except INPUT_ERRORS as error:
             raise InputError(in_python(shortened(str(error)))) from error
 
-    return guarded
+    return wrapped

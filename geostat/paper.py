@@ -1,5 +1,6 @@
-"""The paper's own figures: what arXiv 2602.01893 reports of other models, each with its source
-(`paper.toml`). Imports tomllib.
+"""Numbers that arXiv 2602.01893 and its companion papers report, each with its source.
+
+The data are in `paper.toml`. Imports tomllib.
 """
 
 from __future__ import annotations
@@ -12,24 +13,24 @@ _FILE: Final = tomllib.loads(Path(__file__).with_name("paper.toml").read_text(en
 REPORTED: Final[list[dict[str, Any]]] = [
     row | {"says": row["says"].format_map(row)} for row in _FILE["reported"]
 ]
-"""What the paper reports: quantity, says, source, models, kind, beside, marks."""
+"""Reported numbers: quantity, says, source, models, kind, beside, marks."""
 
 _BY_QUANTITY = {row["quantity"]: row for row in REPORTED}
 _MARKED = [row for row in REPORTED if "marks" in row]
 
 CV_RANGE: Final[tuple[float, float]] = tuple(_BY_QUANTITY["CV of value norms"]["range"])
-"""Where most heads' coefficients of variation lie (§3.1, Figure 2)."""
+"""Range of most heads' coefficients of variation (§3.1, Figure 2)."""
 MAE: Final[float] = _BY_QUANTITY["error of the exponential decay"]["mean"]
-"""Mean over heads of the mean absolute error of the exponential form (Figure 3)."""
+"""Mean absolute error of the exponential form, averaged over heads (Figure 3)."""
 WORKING_SIZE: Final[int] = _BY_QUANTITY["where separability is best"]["range"][1]
 """Upper edge of the working range of N (§4)."""
 CORRELATION_SIZES: Final[tuple[int, ...]] = tuple(
     mark["n"] for row in _MARKED for mark in row["marks"]
 )
-"""The N at which correlations of Recall with the sink's similarity are named (§4.1)."""
+"""Sizes N at which the paper reports correlations of Recall with the sink's similarity (§4.1)."""
 CORRELATIONS: Final = ", ".join(f"{row['says']} for {row['families']}" for row in _MARKED)
-"""Those correlations, in words."""
+"""Reported correlations as text."""
 EFFECTIVE: Final[dict[str, Any]] = _FILE["effective"]
-"""Effective attention set sizes N* that the authors' later paper reports, by mode."""
+"""Effective attention set sizes N* of arXiv 2609.37879, by mode."""
 NORMALISER: Final[dict[str, Any]] = _FILE["normaliser"]
-"""What the authors' earlier paper reports of GPT-2: separability and critical N."""
+"""Separability and critical N of GPT-2 in arXiv 2508.17821."""

@@ -1,3 +1,3 @@
-"""Renders a run as one page, figures and tables. Knows only xarray: what it prints travels in
-the datasets' attributes.
+"""Rendering of a run as a page, figures and tables. Every printed label travels in the attributes
+of the datasets.
 """

@@ -1,5 +1,5 @@
-"""Writing a file so that a reader sees the old one or the whole new one, never a part. Imports
-the standard library only.
+"""Atomic replacement of a file: a reader sees the old or the complete new content. Imports the
+standard library only.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from reports.errors import InputError
 
 
 def replaced(path: Path, content: bytes | str) -> Path:
-    """Put `content` at `path` in one step, making its folder; returns the path. Half a character is
-    written as its code, as JSON has it.
+    """Write `content` to `path` in one step, create its folder, and return the path. Lone
+    surrogates are written as escapes, as in JSON.
 
     Raises:
-        InputError: where the folder cannot be made or written.
+        InputError: if the folder cannot be created or written.
     """
-    whole = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _draft(path) as file:
-            file.write(whole)
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
             os.replace(file.name, path)
@@ -40,20 +40,20 @@ def replaced(path: Path, content: bytes | str) -> Path:
 
 @contextmanager
 def _draft(path: Path) -> Iterator[BufferedWriter]:
-    """Open a draft of a file: beside it, under a name that no other process has, and locked. It
-    goes however the writing ends; those of killed processes, which nobody locks, go before.
+    """Open a locked draft in the folder of a file, under a unique name. The draft is removed at the
+    end; unlocked drafts of killed processes are removed first.
     """
-    for left in path.parent.glob(f".{path.name}.*.draft"):
-        with suppress(OSError), open(left, "r+b", opener=_no_link) as file:
+    for stale in path.parent.glob(f".{path.name}.*.draft"):
+        with suppress(OSError), open(stale, "r+b", opener=_no_link) as file:
             flock(file, LOCK_EX | LOCK_NB)
-            left.unlink()
+            stale.unlink()
     while True:
         draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.draft")
         with open(draft, "xb") as file:  # follows no link
             with suppress(OSError):  # some disks have no locks
                 flock(file, LOCK_EX)
             if not os.fstat(file.fileno()).st_nlink:
-                continue  # another process took it for left, before it was locked
+                continue  # another process removed it as stale before it was locked
             try:
                 yield file
             finally:

@@ -1,52 +1,52 @@
-"""The groups of one run as datasets, and what figures, captions and tables ask of them. Imports
-numpy and xarray.
+"""Groups of a run as datasets, and helpers shared by figures, captions and tables. Imports numpy,
+pandas and xarray.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from reports.errors import InputError
-from reports.optional import MAKERS, heads_cut, single_layers
 from reports.text.number import count
 
 FOLDER = "tokens_{}"
-"""Where figures and tables of a part lie, by its T."""
+"""Folder of the figures and tables of a part, by its T."""
 NEEDED = (
     *("capture", "norms", "similarity", "weights", "envelope", "summary"),
     *("display", "example", "head_curves"),
 )
 LABELS = ("layer", "head", "kv_head", "kv_head_of_head", "tokens")
-"""Labels of /capture that are whole numbers: pages make names and commands of them."""
-OPTIONAL = (
-    "verdicts",
-    "sink",
-    "sinks_found",
-    "heads",
-    "separable",
-    "ingredients",
-    "sensitivity",
-    "predictive",
-    "pooled",
-    "effective",
-    "ablation",
-    "normaliser",
-    "sphere",
-    "contributions",
-)
+"""Labels of /capture that must be integers: pages build names and commands from them."""
+_EXPECTED: Final = {
+    "predictive": "predicted curves. Confront it again with --predict.",
+    "effective": "effective set sizes. Measure them with `geostat effective`.",
+    "effective_layers": "effective set sizes of single layers. Measure them with"
+    " `geostat effective --each layer`.",
+    "ablation": "losses under ablation of heads. Measure them with `geostat ablate`.",
+    "heads_cut": "losses under ablation of heads. Measure them with `geostat ablate`.",
+    "normaliser": "statements on the normaliser. Measure them with `geostat normaliser`.",
+}
+"""Expected content of an optional group, and the remedy if it is missing."""
+STARS: Final = ["n_star", "n_star_lower", "n_star_upper"]
+
+
+def _group(name: str) -> str:
+    """Return the group of a field of `Run`."""
+    return "heads" if name == "regimes" else name
 
 
 def parts(tree: xr.DataTree) -> dict[str, xr.DataTree]:
-    """Runs to be shown apart, by the folder of their files: of a run whose layers see different
-    numbers T of tokens those of each T, as `geostat.display.tree.with_display` leaves them; else
-    the run itself, whose files need none.
+    """Return the parts of a run by the folder of their files: one part per number T of visible
+    tokens if layers differ in T (as `geostat.display.tree.with_display` splits them), otherwise the
+    run itself with an empty folder name.
     """
     if tree.children and all(name.isdecimal() for name in tree.children):
         return {FOLDER.format(name): node for name, node in tree.children.items()}
@@ -55,7 +55,7 @@ def parts(tree: xr.DataTree) -> dict[str, xr.DataTree]:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The groups of one run as datasets; those that default to None a run may lack."""
+    """Groups of a run as datasets; groups with default None are optional."""
 
     attrs: dict[str, Any]
     capture: xr.Dataset
@@ -65,10 +65,10 @@ class Run:
     envelope: xr.Dataset
     summary: xr.Dataset
     display: xr.Dataset
-    """Derived to be shown: heads and documents pooled; the paper's figures are its attributes."""
+    """Derived for display: pooled heads and documents; its attributes hold the paper's values."""
     example: xr.Dataset
     head_curves: xr.Dataset
-    """Curves of every head, for a page that shows one at a time."""
+    """Curves of every head, for the explorer."""
     verdicts: xr.Dataset | None = None
     sink: xr.Dataset | None = None
     sinks_found: xr.Dataset | None = None
@@ -83,57 +83,84 @@ class Run:
     ablation: xr.Dataset | None = None
     normaliser: xr.Dataset | None = None
     sphere: xr.Dataset | None = None
-    """Derived to be shown, as the next."""
+    """Derived for display, like `contributions`."""
     contributions: xr.Dataset | None = None
 
     @classmethod
     def of(cls, tree: xr.DataTree) -> Run:
-        """Read a run as `geostat.display.tree.with_display` returns it; an InputError names the
-        group that is missing.
+        """Read a run as `geostat.display.tree.with_display` returns it.
+
+        Raises:
+            InputError: if a required group is missing, or labels are not integers.
         """
         for name in NEEDED:
             if name not in tree.children:
                 raise InputError(
-                    f"the run holds no /{name}; expected {', '.join(NEEDED)}. Fit and confront it"
-                    " first; what was saved is there once the run is opened again."
+                    f"the run has no /{name}; expected {', '.join(NEEDED)}. Fit and confront it"
+                    " first; open the run again to see saved results."
                 )
         groups = {
-            name: tree[name].to_dataset() if name in tree.children else None
-            for name in (*NEEDED, *OPTIONAL)
+            field.name: tree[name].to_dataset() if name in tree.children else None
+            for field in fields(cls)
+            if (name := _group(field.name)) != "attrs"
         }
         for name in LABELS:
             labels = groups["capture"].get(name)  # type: ignore[union-attr]
             if labels is None or labels.dtype.kind not in "iu":
                 raise InputError(
-                    f"the labels {name} of /capture are no whole numbers, which all that geostat"
-                    " measures has. Measure the run anew."
+                    f"the labels {name} of /capture are not integers; expected integers, as geostat"
+                    " measures them. Measure the run again."
                 )
         attrs = {str(name): value for name, value in tree.attrs.items()}
-        return cls(attrs=attrs, regimes=groups.pop("heads"), **groups)  # type: ignore[arg-type]
+        return cls(attrs=attrs, **groups)  # type: ignore[arg-type]
 
     def needed(self, name: str) -> xr.Dataset:
-        """A group that a run may lack; an InputError if it does."""
+        """Return an optional group.
+
+        Raises:
+            InputError: if the run lacks it.
+        """
         data: xr.Dataset | None = getattr(self, name)
         if data is None:
-            expected = MAKERS.get(name, "what a confrontation makes. Confront it again.")
-            raise InputError(
-                f"the run holds no /{'heads' if name == 'regimes' else name}; expected {expected}"
-            )
+            expected = _EXPECTED.get(name, "results of a confrontation. Confront it again.")
+            raise InputError(f"the run has no /{_group(name)}; expected {expected}")
         return data
 
     @property
     def effective_layers(self) -> xr.Dataset | None:
-        """N* of single layers, (layer, mode, tau)."""
-        return None if self.effective is None else single_layers(self.effective)
+        """N* of single layers with selection by weight, dims (layer, mode, tau); None for fewer
+        than two layers.
+        """
+        data = self.effective
+        if data is None or "n_star" not in data or "attention" not in data["rule"].values:
+            return None
+        documents = np.arange(data.sizes["document"])
+        numbers = [re.fullmatch(r"layer (\d+)", str(scope)) for scope in data["scope"].values]
+        layers = sorted(int(number[1]) for number in numbers if number)
+        data = data.sel(scope=[f"layer {layer}" for layer in layers], rule="attention")[STARS]
+        data = data.drop_vars("scope").rename(scope="layer").assign_coords(layer=layers)
+        data = data.isel(layer=data["n_star"].notnull().any(("mode", "tau")).values)
+        return data.assign_coords(document=documents) if data.sizes["layer"] > 1 else None
 
     @property
     def heads_cut(self) -> xr.Dataset | None:
-        """Those of /ablation that a figure shows."""
-        return None if self.ablation is None else heads_cut(self.ablation)
+        """/ablation of single heads or of budgets, with the drawn modes as attribute `shown`:
+        renormalisation, or the first mode measured.
+        """
+        if self.ablation is None:
+            return None
+        shown = {}
+        for name in ("head_rise", "budget_rise"):
+            if name in self.ablation:
+                rise = self.ablation[name]
+                known = rise.notnull().any([dim for dim in rise.dims if dim != "mode"])
+                modes = [str(mode) for mode in rise["mode"].values[known.values]]
+                shown[name] = "renormalisation" if "renormalisation" in modes else modes[0]
+        return self.ablation.assign_attrs(shown=shown) if shown else None
 
     @property
     def documents(self) -> int:
-        """Number K."""
+        """Number K of documents."""
         return self.capture.sizes["document"]
 
     @property
@@ -143,45 +170,43 @@ class Run:
 
     @property
     def kv_heads(self) -> int:
-        """Number of value heads over all layers."""
+        """Number of KV heads over all layers."""
         return self.capture.sizes["layer"] * self.capture.sizes["kv_head"]
 
     @property
-    def value_heads(self) -> np.ndarray:
-        """The index of each head's value head, whose label is `kv_head_of_head`."""
+    def kv_head_of_head(self) -> np.ndarray:
+        """Index along `kv_head` of each head's KV head."""
         labels = pd.Index(self.capture["kv_head_of_head"].values)
         return self.capture.get_index("kv_head").get_indexer(labels)
 
     @property
     def rivals(self) -> xr.Dataset | None:
-        """The fits of similarity where forms were compared; None of a run that did not."""
+        """/similarity if rival forms were compared, otherwise None."""
         return self.similarity if "lowest_bic" in self.similarity else None
 
     def counted(self, noun: str) -> str:
-        """How many documents, heads or value heads there are, with their noun: `8 documents`."""
-        return count(
-            {"document": self.documents, "head": self.heads, "value head": self.kv_heads}[noun],
-            noun,
-        )
+        """Return the number of documents, heads or KV heads with the noun: `8 documents`."""
+        numbers = {"document": self.documents, "head": self.heads, "KV head": self.kv_heads}
+        return count(numbers[noun], noun)
 
     @property
     def queries(self) -> str:
-        """Which queries of a document were analysed: "the last query", "the last 16 queries"."""
+        """Analysed queries of a document in words: "the last query", "the last 16 queries"."""
         return str(self.display.attrs["queries"])
 
     @property
     def positions(self) -> int:
-        """Tokens of a document."""
+        """Number of tokens of a document."""
         return self.capture.sizes["position"]
 
     @property
     def tokens(self) -> int:
-        """Tokens T that the last query of these layers sees: all see as many."""
+        """Number T of tokens that the last query sees, equal in all layers of the run or part."""
         return int(self.capture["tokens"].max())
 
     @property
     def dimension(self) -> int | None:
-        """Size d of a head's value states, where the provenance tells."""
+        """Size d of a head's value states; None if the provenance lacks it."""
         model = self.attrs.get("model")
         known = (
             attrs.get("dimension")
@@ -192,7 +217,7 @@ class Run:
 
     @property
     def small_size(self) -> int:
-        """The N at which heads are compared."""
+        """N at which heads are compared."""
         return int(self.display.attrs["small_size"])
 
     @property
@@ -206,8 +231,8 @@ class Run:
 
     @property
     def drawn_bounds(self) -> list[tuple[str, str]]:
-        """The (edition, gram) that figures draw: printed with the paper's exponential Gram,
-        sharp with the offset one; what there is.
+        """Pairs (edition, gram) that figures draw: printed bounds with the exponential Gram and
+        sharp bounds with the offset Gram, if available.
         """
         pairs = self.bounds
         return [
@@ -215,12 +240,12 @@ class Run:
         ] or pairs[:1]
 
     def name_of(self, layer: int, head: int) -> str:
-        """A head's name, by index: `L5H3`."""
+        """Return the name of a head from its indices: `L5H3`."""
         return f"L{self.capture['layer'].values[layer]}H{self.capture['head'].values[head]}"
 
 
 def at_size(curve: xr.DataArray, n: int) -> float:
-    """The entry of a curve over n at size `n`; NaN where the run holds none.
+    """Return the entry of a curve over n at size `n`; NaN if missing.
 
     >>> at_size(xr.DataArray([0.5, 0.25], coords={"n": [2, 4]}, dims="n"), 4)
     0.25
@@ -229,23 +254,71 @@ def at_size(curve: xr.DataArray, n: int) -> float:
     return float(curve.values[where[0]]) if where.size else float("nan")
 
 
+def with_limits(data: xr.Dataset, name: str) -> tuple[float, float, float]:
+    """Return a scalar variable and its limits; NaN if missing."""
+    value, low, high = (float(data.get(f"{name}{end}", np.nan)) for end in ("", "_lower", "_upper"))
+    return value, low, high
+
+
+def each(data: xr.Dataset, *dims: str, known: str = "") -> Iterator[xr.Dataset]:
+    """Yield the dataset at each index along dimensions, the last dimension fastest; only where the
+    variable `known`, if given, has a finite entry.
+    """
+    for index in np.ndindex(*(data.sizes[dim] for dim in dims)):
+        selected = data.isel(dict(zip(dims, index, strict=True)))
+        if not known or np.isfinite(selected[known].values).any():
+            yield selected
+
+
+def documents_of(data: xr.Dataset) -> str:
+    """Return the number of documents of a group with the noun: `8 documents`."""
+    return count(data.sizes["document"], "document")
+
+
+def of_score(data: xr.Dataset, score: str) -> xr.Dataset:
+    """Return a group with the variables of one score under names without the score, and `score` as
+    a coordinate.
+    """
+    names = {name: str(name).removeprefix(f"{score}_") for name in data.data_vars}
+    return data.rename(names).assign_coords(score=score)
+
+
 NULLS = {
     "random_selection": "random selection",
     "random_directions": "random directions",
     "floor": "floor $N/T$",
 }
-"""How null baselines are called."""
+"""Names of null baselines."""
+SCORES = {"precision": "Precision $P$", "recall": "Recall $R$"}
+"""Names of both scores in figures and tables."""
+
+
+SYMBOLS = {
+    "precision": "$P$",
+    "recall": "$R$",
+    "f_outer": r"$F(r_{\max})$",
+    "f_inner": r"$F(r_{\min})$",
+}
+"""Symbols of all scores."""
 
 
 def words_of(data: xr.Dataset) -> dict[int, str]:
-    """What the codes of answers stand for."""
+    """Return the words of answers by code."""
     return {int(code): word for code, word in json.loads(str(data.attrs["answers"])).items()}
 
 
+def codes_of(data: xr.Dataset) -> dict[str, int]:
+    """Return the codes of answers by word."""
+    return {word: code for code, word in words_of(data).items()}
+
+
+def claims_of(data: xr.Dataset | None) -> list[dict[str, Any]]:
+    """Return the claims of /verdicts, or of a comparison, with counts; empty without verdicts."""
+    return [] if data is None else list(json.loads(str(data.attrs["claims"])))
+
+
 def column(data: xr.Dataset, claim: Mapping[str, Any], name: str = "answer") -> np.ndarray:
-    """Codes of answers, or one of the numbers beside them, of one claim, (layer, head); NaN where
-    the run does not keep it.
-    """
+    """Return answer codes, or another variable, of one claim, (layer, head); NaN if missing."""
     of = claim["of"]
     answer = data[f"answer_{of}"]
     values = data.get(f"{name}_{of}", np.nan * answer)
@@ -253,56 +326,62 @@ def column(data: xr.Dataset, claim: Mapping[str, Any], name: str = "answer") -> 
 
 
 def listed(attrs: Mapping[Any, Any], name: str) -> list[str]:
-    """The texts of an attribute, of which one alone may have been stored as a text; none where
-    it is missing.
+    """Return an attribute as a list of texts; a single stored text gives one item, a missing
+    attribute none.
+
+    Raises:
+        InputError: if the attribute is neither a text nor a sequence.
     """
     texts = attrs.get(name)
     if texts is None or isinstance(texts, str):
         return [texts] if texts else []
     if not isinstance(texts, list | tuple | np.ndarray):
         raise InputError(
-            f"The attribute {name} is {texts!r}, expected texts. Run `geostat confront` on the run"
-            " to write it anew."
+            f"The attribute {name} is {texts!r}, expected a list of texts. Run `geostat confront`"
+            " on the run to write it again."
         )
     return [str(text) for text in texts]
 
 
 RESULT = {"key", "answer", "verdict", "number", "counts"}
-"""What a key result tells."""
+"""Required fields of a key result."""
 
 
 def key_results(summary: Mapping[Any, Any]) -> list[dict[str, Any]]:
-    """The key results among a /summary's attributes; none of one made before there were any."""
-    found = []
+    """Return the key results among the attributes of /summary; empty without the attribute.
+
+    Raises:
+        InputError: if an entry is not a key result.
+    """
+    results = []
     for line in listed(summary, "key_results"):
         try:
-            found.append(json.loads(line))
+            results.append(json.loads(line))
         except ValueError:
-            found.append(line)
-        if not (isinstance(found[-1], dict) and found[-1].keys() >= RESULT):
+            results.append(line)
+        if not (isinstance(results[-1], dict) and results[-1].keys() >= RESULT):
             raise InputError(
-                f"The attribute key_results holds {line!r:.60}, expected what a key result tells."
-                " Run `geostat confront` on the run to write it anew."
+                f"The attribute key_results contains {line!r:.60}, expected a key result. Run"
+                " `geostat confront` on the run to write it again."
             )
-    return found
+    return results
 
 
 def notes(data: xr.Dataset) -> str:
-    """What a group could not determine, in its own words."""
+    """Return the notes of a group on undetermined quantities."""
     return " ".join(str(note) for note in data.attrs.get("notes", ()))
 
 
-OWN_COSINES = (
-    "The measured Gram, each head’s own cosines, tests nothing: these scatter as the values do, so"
-    " the scatter enters twice, and even heads drawn from the bounds’ own model lie outside."
+MEASURED_GRAM_NOTE = (
+    "Bounds with the measured Gram, the cosines measured in each head, test nothing: the noise of"
+    " the values enters both the curve and the bound, and even heads simulated from the model of"
+    " the bounds lie outside."
 )
-"""Why coverage by bounds at a head's own cosines says nothing of the head;
-tests/geostat/bounds/test_own_cosines.py draws such heads.
+"""Note on coverage by bounds with measured cosines; tests/geostat/bounds/test_own_cosines.py
+simulates such heads.
 """
 
 
-def own_cosines(run: Run) -> str:
-    """A note, behind a space, for a run that holds bounds at each head's own cosines; else
-    nothing.
-    """
-    return f" {OWN_COSINES}" if any(gram == "measured" for _, gram in run.bounds) else ""
+def measured_gram_note(run: Run) -> str:
+    """Return the note on the measured Gram, with a leading space, if the run has such bounds."""
+    return f" {MEASURED_GRAM_NOTE}" if any(gram == "measured" for _, gram in run.bounds) else ""

@@ -1,6 +1,4 @@
-"""Medians and quartiles over heads, for a summary in words or a cell; what is missing is left
-out.
-"""
+"""Medians and quartiles over heads, without missing values, for sentences and cells."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ FloatArray = NDArray[np.float64]
 
 
 def flat(array: xr.DataArray | FloatArray) -> FloatArray:
-    """The known entries of an array, in one row.
+    """Return the finite entries of an array as a vector.
 
     >>> flat(np.array([[1.0, np.nan], [2.0, 3.0]])).tolist()
     [1.0, 2.0, 3.0]
@@ -22,20 +20,20 @@ def flat(array: xr.DataArray | FloatArray) -> FloatArray:
 
 
 def mean(array: xr.DataArray | FloatArray) -> float:
-    """Mean of the known entries; NaN where nothing is known."""
+    """Return the mean of the finite entries; NaN if there are none."""
     values = flat(array)
     return float(values.mean()) if values.size else float("nan")
 
 
 def median(array: xr.DataArray | FloatArray) -> float:
-    """Median of the known entries; NaN where nothing is known."""
+    """Return the median of the finite entries; NaN if there are none."""
     values = flat(array)
     return float(np.median(values)) if values.size else float("nan")
 
 
 def most_typical(array: xr.DataArray | FloatArray) -> tuple[int, ...] | None:
-    """Where the known entry nearest to the median stands, an index a dimension; None where nothing
-    is known.
+    """Return the index, one per dimension, of the finite entry nearest to the median; None if there
+    are none.
 
     >>> most_typical(np.array([[9.0, 1.0], [np.nan, 3.0]]))
     (1, 1)
@@ -44,11 +42,11 @@ def most_typical(array: xr.DataArray | FloatArray) -> tuple[int, ...] | None:
     if not np.isfinite(values).any():
         return None
     distance = np.where(np.isfinite(values), np.abs(values - np.nanmedian(values)), np.inf)
-    return tuple(int(at) for at in np.unravel_index(int(distance.argmin()), values.shape))
+    return tuple(int(index) for index in np.unravel_index(int(distance.argmin()), values.shape))
 
 
 def quartiles(array: xr.DataArray | FloatArray) -> tuple[float, float, float]:
-    """Median, lower and upper quartile of the known entries; NaN where nothing is known.
+    """Return median, lower and upper quartile of the finite entries; NaN if there are none.
 
     >>> quartiles(np.array([1.0, 2.0, 3.0, 4.0, 5.0, np.nan]))
     (3.0, 2.0, 4.0)

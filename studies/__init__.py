@@ -1,1 +1,1 @@
-"""Simulation studies behind the numbers of the docs; no part of the installed package."""
+"""Simulation studies behind the numbers of the docs. Not part of the installed package."""

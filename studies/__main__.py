@@ -1,9 +1,9 @@
-"""All simulation studies, two at a time, those that take longest first.
+"""Runner of all simulation studies, two at a time, the longest first.
 
 Run: python -m studies [--workers 2]
 
-Each runs as a process of its own, as `python -m studies.NAME …` would. What it prints appears whole
-when it ends, with the command and its minutes. Exit code 1 if one of them failed.
+Each study runs in a separate process, like `python -m studies.NAME …`. Its output is printed when
+it ends, with the command and the minutes. The exit code is 1 if a study failed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ STUDIES: Final = (
     "queries",
     "norms",
     "whole_runs",
+    "normaliser docs/studies/normaliser.md",
+    "audit docs/studies/audit.md --workers 1",
+    "table_1 docs/studies/table1.md",
 )
 
 
 def run(study: str) -> tuple[str, int]:
-    """Run one study: its heading and output, and its exit code."""
+    """Run one study; return its heading with its output, and its exit code."""
     start, command = time.perf_counter(), ["-m", *f"studies.{study}".split()]
     ended = subprocess.run(
         [sys.executable, *command],
@@ -46,14 +49,14 @@ def run(study: str) -> tuple[str, int]:
 
 
 def main() -> None:
-    """Run them all and print what each says."""
-    ask = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    ask.add_argument("--workers", type=int, default=2, help="how many run at a time")
+    """Run all studies and print their output."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--workers", type=int, default=2, help="number of studies at a time")
     failed = 0
-    with ThreadPoolExecutor(ask.parse_args().workers) as pool:
-        for one in as_completed(pool.submit(run, study) for study in STUDIES):
-            said, code = one.result()
-            print(said, flush=True)
+    with ThreadPoolExecutor(parser.parse_args().workers) as pool:
+        for future in as_completed(pool.submit(run, study) for study in STUDIES):
+            output, code = future.result()
+            print(output, flush=True)
             failed += code != 0
     sys.exit(failed > 0)
 

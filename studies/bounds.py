@@ -1,17 +1,16 @@
-"""Recovery study of the verdicts on bounds: how often is an answer false, where curves lie inside,
-at, and outside bound and tolerance?
+"""Recovery study of the verdicts on bounds: rates of false answers for curves inside, at and
+outside the bound and its tolerance.
 
 Run: python -m studies.verdicts --claim bounds [--heads 1000] [--seed 0] [--tokens 257]
 
-A *kind* of head has weights as `weights` draws them, with or without growth, and values from Model
-G at the median fit of SmolLM2-135M. Of each kind a pool of documents is made: curves of Precision
-and Recall, measured as in a model, and sharp bounds at each document's own weights. A head is 8
-documents of the pool, with replacement, so its expected curve is the pool's mean, exactly. Bounds
-move with the document as those of theory do, but are shifted (and cut to [0, 1]) until their mean
-lies where it is planted. Bounds that are planted nowhere are left out at −1 and 2, so that the
-planted one decides. /envelope and the p-values are made by `envelope.confront` and
-`answers.give_verdicts` themselves. Answers are counted one by one, at 5%, as if a head stood alone.
-Imports numpy and xarray.
+A *kind* of head has weights from `weights`, with or without growth, and values from Model G at the
+median fit of SmolLM2-135M. Each kind has a pool of documents, with measured curves of Precision and
+Recall, and sharp bounds evaluated with each document's weights. A head is 8 documents from the
+pool, with replacement, so its expected curve is exactly the mean of the pool. The bounds of each
+document are shifted (and clipped to [0, 1]) until their mean has a planted distance from the curve.
+Other bounds are set to −1 and 2, which never decide. `envelope.confront` and
+`answers.give_verdicts` compute /envelope and the p-values. Answers are counted at 5% for each head
+alone. Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -32,34 +31,32 @@ from geostat.bounds.envelope import envelope_dataset
 from geostat.datasets.separability import ALL_BOUNDS, SIDES, STATISTICS
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import SIGNIFICANCE
-from geostat.verdicts.answers import give_verdicts
-from geostat.verdicts.tolerances import read_tolerances
+from geostat.topics.claims import read_tolerances
+from geostat.topics.verdicts import give_verdicts
 from studies.weights import DOCUMENTS, PlantedWeights, draw, plant
-from theory.audit.simulate import draw_directions
+from theory.evaluate.simulate import draw_directions
 from theory.head.similarity_decay import offset_exponential
 
 CLAIM: Final = "bounds.sharp_offset"
-"""All claims on bounds are tested alike; this one speaks of the kind of cosines that are drawn
-here.
-"""
+"""The claim on the form of similarity that is simulated; all claims on bounds use the same test."""
 
 DECAY, OFFSET, SINK_COSINE, SINK_NORM, DIMENSION = 1.36, 0.137, -0.07, 0.25, 64
-"""Median β, c, ρ₀ and λ of SmolLM2-135M's value heads, eight texts of 1,024 tokens, and their
-size d.
+"""Median β, c, ρ₀ and λ of SmolLM2-135M's KV heads over eight texts of 1,024 tokens, and the head
+dimension d.
 """
 
 POOL: Final = 2000
-"""Documents of a kind."""
+"""Documents in the pool of a kind."""
 
 KINDS: Final = {"flat": "absent", "growing": "strong"}
-"""Kinds of heads, and the growth of their weights as `weights` names it."""
+"""Kinds of heads, with the growth of their weights as named in `weights`."""
 
 BANDS: Final = ((2, 4), (5, 32), (33, np.inf))
-"""Sizes N, first and last, that share a row."""
+"""Ranges of sizes N, one per row."""
 
 FAR: Final = {"lower": -1.0, "upper": 2.0}
 SIGN: Final = {"lower": 1.0, "upper": -1.0}
-"""A bound lies above the curve by SIGN times its excess."""
+"""Sign of bound minus curve for a positive excess."""
 
 INSIDE: Final = (-0.3, -0.1, -0.03)
 OUTSIDE: Final = (0.05, 0.1, 0.2)
@@ -68,8 +65,9 @@ HEADS_AT_ONCE: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """Documents of one kind of head: sizes N (n,), curves (statistic, document, n), bounds
-    (statistic, side, document, n).
+    """Documents of one kind of head.
+
+    n: sizes N (n,). curves: (statistic, document, n). bounds: (statistic, side, document, n).
     """
 
     tokens: int
@@ -85,8 +83,8 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundsRow:
-    """Answers to one kind of head: shares of all heads; `alike`: of the planted curves and
-    sizes, those at which all documents agree.
+    """Answers for one kind of head, as shares of all heads. `alike` is the share of planted curves
+    and sizes at which all documents have equal values.
     """
 
     kind: str
@@ -99,8 +97,8 @@ class BoundsRow:
     alike: float
     heads: int
 
-    def told(self) -> str:
-        """The row as a line."""
+    def line(self) -> str:
+        """Return the row as a line of text."""
         return (
             f"bounds {self.kind:8s} {self.planted:31s} excess {self.excess:6.3f}  tolerance"
             f" {self.tolerance:5.3f}  heads {self.heads:5d}  median {self.median:6.3f}  holds"
@@ -110,8 +108,8 @@ class BoundsRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlagRow:
-    """Of curves whose expectation lies at the bound itself, the share that one side's bound
-    flags as clearly outside (/envelope, `x_outside`).
+    """Share of curves flagged as clearly outside (/envelope, `x_outside`) by one side's bound, if
+    the expected curve equals the bound.
     """
 
     kind: str
@@ -121,8 +119,8 @@ class FlagRow:
     flagged: float
     cells: int
 
-    def told(self) -> str:
-        """The row as a line."""
+    def line(self) -> str:
+        """Return the row as a line of text."""
         where = f"{self.kind:8s} {self.statistic:9s} {self.side:5s} {self.sizes:9s}"
         return (
             f"flags  {where}  at the bound  cells {self.cells:6d}  clearly outside"
@@ -130,18 +128,20 @@ class FlagRow:
         )
 
 
-def made(kind: str, documents: int, tokens: int, random: np.random.Generator) -> Pool:
-    """Draw the documents of one kind of head, and measure and bound each.
+def draw_pool(kind: str, documents: int, tokens: int, random: np.random.Generator) -> Pool:
+    """Draw the documents of one kind of head with their curves and bounds.
 
     Args:
-        kind: of `KINDS`.
-        documents: how many, a multiple of 8.
-        tokens: T, the sink included.
-        random: source of the draws.
+        kind: one of `KINDS`.
+        documents: number of documents, a multiple of 8.
+        tokens: T, including the sink.
+        random: random generator.
     """
-    one = plant(PlantedWeights(tokens=tokens, oscillation="absent", growth=KINDS[kind]), 1, random)
+    parameters = plant(
+        PlantedWeights(tokens=tokens, oscillation="absent", growth=KINDS[kind]), 1, random
+    )
     rows = draw(
-        {name: np.repeat(value, documents // DOCUMENTS) for name, value in one.items()},
+        {name: np.repeat(value, documents // DOCUMENTS) for name, value in parameters.items()},
         tokens,
         random,
     )["attention_weight"].values
@@ -167,41 +167,43 @@ def made(kind: str, documents: int, tokens: int, random: np.random.Generator) ->
     return Pool(tokens=tokens, n=n, curves=curves, bounds=bounds)
 
 
-def placed(pool: Pool, excess: float) -> tuple[FloatArray, BoolArray]:
-    """Shift bounds until the expected curve lies `excess` beyond each, in the mean over documents.
+def shift_bounds(pool: Pool, excess: float) -> tuple[FloatArray, BoolArray]:
+    """Shift the bounds until the expected curve exceeds their mean over documents by `excess`.
 
     Args:
         pool: documents of one kind.
-        excess: of the expected curve over the bound; below 0 where it lies inside.
+        excess: expected curve beyond the bound; negative inside.
 
     Returns:
-        Bounds (statistic, side, document, n) in [0, 1], and where there is such a bound,
-        (statistic, side, n): 1 < N < T, its mean in [0, 1]. Elsewhere bounds are NaN.
+        Bounds (statistic, side, document, n) in [0, 1], and a mask of valid bounds (statistic,
+        side, n): 1 < N < T with a mean in [0, 1]. Invalid bounds are NaN.
     """
     sign = np.array([SIGN[side] for side in SIDES])[:, None]
-    wanted = pool.truth[:, None] + sign * excess
-    there = (pool.n > 1) & (pool.n < pool.tokens) & (wanted >= 0) & (wanted <= 1)
-    low, high = np.full(wanted.shape, -1.0), np.full(wanted.shape, 1.0)
+    target = pool.truth[:, None] + sign * excess
+    there = (pool.n > 1) & (pool.n < pool.tokens) & (target >= 0) & (target <= 1)
+    low, high = np.full(target.shape, -1.0), np.full(target.shape, 1.0)
     for _ in range(50):
         middle = (low + high) / 2
-        above = np.clip(pool.bounds + middle[:, :, None], 0.0, 1.0).mean(axis=2) > wanted
+        above = np.clip(pool.bounds + middle[:, :, None], 0.0, 1.0).mean(axis=2) > target
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     shifted = np.clip(pool.bounds + ((low + high) / 2)[:, :, None], 0.0, 1.0)
     return np.where(there[:, :, None], shifted, np.nan), there
 
 
-def judged(pool: Pool, bounds: FloatArray, chosen: NDArray[np.int64]) -> dict[str, FloatArray]:
-    """Lay bounds over the curves of heads and give verdicts, as a run does.
+def bound_verdicts(
+    pool: Pool, bounds: FloatArray, chosen: NDArray[np.int64]
+) -> dict[str, FloatArray]:
+    """Compare bounds with the curves of heads and compute the verdicts, with the functions of a
+    run.
 
     Args:
         pool: documents of one kind.
         bounds: (statistic, side, head, document, n).
-        chosen: which documents of the pool a head has, (head, document).
+        chosen: indices of each head's documents in the pool, (head, document).
 
     Returns:
-        estimate, p_holds and p_fails, (head,); alike: 1 where all documents have the same curve,
-        else 0, and outside: 1 where a curve is flagged as clearly outside, else 0, (statistic,
-        head, n).
+        estimate, p_holds and p_fails, (head,). alike: 1 if all documents have equal values, else 0,
+        and outside: 1 if a curve is flagged as clearly outside, else 0; (statistic, head, n).
     """
     heads, dims = len(chosen), ("document", "layer", "head", "n")
     curves = pool.curves[:, chosen].swapaxes(1, 2)[
@@ -227,13 +229,13 @@ def judged(pool: Pool, bounds: FloatArray, chosen: NDArray[np.int64]) -> dict[st
     ):
         edges[f"{name}_{side}"][:] = values.swapaxes(0, 1)[:, None, None]
     along = ("document", "edition", "layer", "head", "n_envelope")
-    own = xr.Dataset(
+    measured = xr.Dataset(
         {name: (along, values) for name, values in edges.items()},
         coords={"edition": ["sharp"], "n_envelope": pool.n},
     )
     groups = {
         "/capture": capture,
-        "/measured_envelope": own,
+        "/measured_envelope": measured,
         "/norms": xr.Dataset(),
         "/similarity": xr.Dataset(),
     }
@@ -242,7 +244,7 @@ def judged(pool: Pool, bounds: FloatArray, chosen: NDArray[np.int64]) -> dict[st
     )
     groups["/envelope"] = envelope.assign_coords(
         gram=["offset"]
-    )  # bounds by document come in where a run holds those of its own Grams
+    )  # a run holds bounds by document in /measured_envelope
     result = give_verdicts(
         xr.DataTree.from_dict({name: groups[name] for name in ("/capture", "/envelope")})
     ).sel(claim_head=CLAIM)
@@ -260,7 +262,7 @@ def judged(pool: Pool, bounds: FloatArray, chosen: NDArray[np.int64]) -> dict[st
     }
 
 
-def planted(
+def plant_bounds(
     pool: Pool,
     name: tuple[str, str],
     excess: float,
@@ -268,38 +270,37 @@ def planted(
     heads: int,
     random: np.random.Generator,
     *,
-    one: bool,
+    single: bool,
 ) -> BoundsRow:
     """Plant bounds at one excess and count the answers.
 
     Args:
         pool: documents of one kind.
-        name: the kind, and which bounds are planted, as the row tells them.
-        excess: of the expected curve over each planted bound.
-        where: bounds that may be planted, (statistic, side, n); those without room for it in [0, 1]
-            are left out.
-        heads: how many heads.
-        random: source of the draws.
-        one: whether a head has one of the bounds, drawn, or all.
+        name: the kind and the planted bounds, as printed in the row.
+        excess: expected curve beyond each planted bound.
+        where: candidate bounds, (statistic, side, n); those that would leave [0, 1] are excluded.
+        heads: number of heads.
+        random: random generator.
+        single: plant one random bound per head instead of all.
     """
-    edges, there = placed(pool, excess)
+    edges, there = shift_bounds(pool, excess)
     places = np.argwhere(there & where)
     far = np.array([FAR[side] for side in SIDES])[:, None, None, None]
     result: list[dict[str, FloatArray]] = []
     for start in range(0, heads, HEADS_AT_ONCE):
         count = min(HEADS_AT_ONCE, heads - start)
         chosen = random.integers(pool.curves.shape[1], size=(count, DOCUMENTS))
-        at = np.zeros((count, *there.shape), dtype=bool)
-        if one:
-            at[(np.arange(count), *places[random.integers(len(places), size=count)].T)] = True
+        active = np.zeros((count, *there.shape), dtype=bool)
+        if single:
+            active[(np.arange(count), *places[random.integers(len(places), size=count)].T)] = True
         else:
-            at[:, *places.T] = True
-        parts = judged(
+            active[:, *places.T] = True
+        parts = bound_verdicts(
             pool,
-            np.where(at.transpose(1, 2, 0, 3)[:, :, :, None], edges[:, :, chosen], far),
+            np.where(active.transpose(1, 2, 0, 3)[:, :, :, None], edges[:, :, chosen], far),
             chosen,
         )
-        cells = np.asarray(at.any(axis=2)).transpose(1, 0, 2)  # statistic, head, n
+        cells = np.asarray(active.any(axis=2)).transpose(1, 0, 2)  # statistic, head, n
         result.append(
             parts | {"agree": (parts["alike"] * cells).sum(axis=(0, 2)) / cells.sum(axis=(0, 2))}
         )
@@ -320,52 +321,58 @@ def planted(
     )
 
 
-def rows_of(kind: str, pool: Pool, heads: int, random: np.random.Generator) -> Iterator[BoundsRow]:
+def verdict_rows(
+    kind: str, pool: Pool, heads: int, random: np.random.Generator
+) -> Iterator[BoundsRow]:
     """Yield the rows of one kind of head."""
     tolerance = read_tolerances()[CLAIM].value
-    every = np.ones((len(STATISTICS), len(SIDES), pool.n.size), dtype=bool)
+    all_bounds = np.ones((len(STATISTICS), len(SIDES), pool.n.size), dtype=bool)
     for excess in INSIDE:
-        yield planted(pool, (kind, "every bound"), excess, every, heads, random, one=False)
+        yield plant_bounds(
+            pool, (kind, "every bound"), excess, all_bounds, heads, random, single=False
+        )
     for place, side in enumerate(SIDES):
-        where = every & (np.arange(len(SIDES)) == place)[:, None]
+        where = all_bounds & (np.arange(len(SIDES)) == place)[:, None]
         for excess in (tolerance, *OUTSIDE):
-            yield planted(
-                pool, (kind, f"every {side} bound"), excess, where, heads, random, one=False
+            yield plant_bounds(
+                pool, (kind, f"every {side} bound"), excess, where, heads, random, single=False
             )
-    room = placed(pool, tolerance)[1]
-    for at, (statistic, side) in enumerate(product(STATISTICS, SIDES)):
+    room = shift_bounds(pool, tolerance)[1]
+    for index, (statistic, side) in enumerate(product(STATISTICS, SIDES)):
         for first, last in BANDS:
-            where = np.zeros_like(every)
-            where.reshape(-1, pool.n.size)[at] = (pool.n >= first) & (pool.n <= last)
+            where = np.zeros_like(all_bounds)
+            where.reshape(-1, pool.n.size)[index] = (pool.n >= first) & (pool.n <= last)
             if (where & room).any():
-                yield planted(
+                yield plant_bounds(
                     pool,
                     (kind, f"one {statistic} {side}, {_sizes(first, last)}"),
                     tolerance,
                     where,
                     heads,
                     random,
-                    one=True,
+                    single=True,
                 )
     for excess in OUTSIDE:
-        yield planted(pool, (kind, "one bound"), excess, every, heads, random, one=True)
+        yield plant_bounds(
+            pool, (kind, "one bound"), excess, all_bounds, heads, random, single=True
+        )
 
 
-def flags_of(kind: str, pool: Pool, heads: int, random: np.random.Generator) -> Iterator[FlagRow]:
-    """Yield how often a curve whose expectation lies at a bound is flagged, 2.5% by name, side
-    by side and for small, middle and large N.
+def flag_rows(kind: str, pool: Pool, heads: int, random: np.random.Generator) -> Iterator[FlagRow]:
+    """Yield the rate of flags for curves whose expectation equals a bound (nominal 2.5%), per side
+    and for small, middle and large N.
     """
-    edges, there = placed(pool, 0.0)
+    edges, there = shift_bounds(pool, 0.0)
     chosen = random.integers(pool.curves.shape[1], size=(heads, DOCUMENTS))
     for place, side in enumerate(SIDES):
-        one = edges[:, :, chosen]
-        one[:, 1 - place] = FAR[SIDES[1 - place]]
-        outside = judged(pool, one, chosen)["outside"]
-        for at, statistic in enumerate(STATISTICS):
+        one_sided = edges[:, :, chosen]
+        one_sided[:, 1 - place] = FAR[SIDES[1 - place]]
+        outside = bound_verdicts(pool, one_sided, chosen)["outside"]
+        for index, statistic in enumerate(STATISTICS):
             for first, last in BANDS:
-                sizes = there[at, place] & (pool.n >= first) & (pool.n <= last)
+                sizes = there[index, place] & (pool.n >= first) & (pool.n <= last)
                 if sizes.any():
-                    cells = outside[at][:, sizes]
+                    cells = outside[index][:, sizes]
                     band = _sizes(first, last)
                     yield FlagRow(
                         kind=kind,
@@ -385,6 +392,6 @@ def study(heads: int, tokens: int, seed: int) -> Iterator[BoundsRow | FlagRow]:
     """Yield every row of the study."""
     for kind in KINDS:
         random = np.random.default_rng(seed)
-        pool = made(kind, POOL, tokens, random)
-        yield from rows_of(kind, pool, heads, random)
-        yield from flags_of(kind, pool, heads, random)
+        pool = draw_pool(kind, POOL, tokens, random)
+        yield from verdict_rows(kind, pool, heads, random)
+        yield from flag_rows(kind, pool, heads, random)

@@ -1,16 +1,16 @@
-"""Recovery study of the verdicts on Assumptions 1 and 2: how often is an answer false, where the
-effect lies inside, at, and outside its tolerance?
+"""Recovery study of the verdicts on Assumptions 1 and 2: rates of false answers for effects inside,
+at and outside the tolerance.
 
 Run: python -m studies.verdicts --claim norms similarity [--heads 1000] [--seed 0]
 
-Heads are drawn as `norms` and `similarity` draw them, 8 documents each, and fitted and judged as a
-run's are. The effects stay as they are drawn, and the tolerance is moved: a head whose effect is
-`share` of its tolerance is as one of that effect at that tolerance. True are the planted λ, trend
-and CV over positions; of the CVs within and over these documents, which are what 8 documents show,
-the mean over all heads; of a misfit, the distance of the expected cosines from the form fitted to
-them; of cosines that change along the document, the planted slope. Answers are those of a run,
-whose errors are moderated over the heads of a kind, and beside them those of Student's t. Imports
-numpy.
+Heads come from `norms` and `similarity`, 8 documents each, and are fitted and tested like those of
+a run. The effects are fixed and the tolerance varies: the effect is `share` times the tolerance.
+
+True values are the planted λ, trend and CV over positions. For the CVs within and over documents,
+which depend on the number of documents, the true value is the mean over all heads. For a misfit it
+is the distance of the expected cosines from the form fitted to them. For cosines that change along
+the document it is the planted slope. Answers use errors moderated over the heads of a kind, as in a
+run, and Student's t for comparison. Imports numpy.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ import numpy as np
 from geostat.datasets.tokens import LayerTokens
 from geostat.fits.norms.fit import estimates
 from geostat.fits.similarity.drift import Blocks, drift, sink_cosines
-from geostat.fits.similarity.forms import ABSENT, fitted_gram
-from geostat.fits.similarity.one_form import fit_batched, goodness, resampled
-from geostat.fits.similarity.solver import solve
+from geostat.fits.similarity.forms import ABSENT, by_lag, fitted_gram, solve
+from geostat.fits.similarity.one_form import fit_batched, goodness
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.equivalence import PValues, against
-from geostat.statistics.jackknife import SIGNIFICANCE, Estimate
+from geostat.statistics.jackknife import SIGNIFICANCE, Estimate, jackknife
 from geostat.statistics.moderation import Errors, moderated
-from geostat.verdicts.claims import CLAIMS, Claim
+from geostat.topics.claims import CLAIMS
+from geostat.topics.records import Claim
 from studies import norms as study_of_norms
 from studies import similarity as study_of_similarity
 from studies.similarity import DIMENSION, expected_cosine
-from theory.head.similarity_decay import by_lag
 
 DOCUMENTS: Final = 8
 SHARES: Final = (0.5, 0.8, 1.0, 1.25, 2.0)
@@ -45,7 +44,7 @@ NORMS: Final = (
     *study_of_norms.SETTINGS,
     study_of_norms.PlantedNorms(name="uneven", position=0.05, token=0.05),
 )
-"""Kinds of heads; in the last the norms differ by position more than by chance."""
+"""Kinds of heads; in the last, norms vary more with position than by noise."""
 
 MISFITS: Final = (
     (
@@ -67,17 +66,18 @@ MISFITS: Final = (
         ),
     ),
 )
-"""A form, and kinds of heads that have another."""
+"""A fitted form, and heads with a different true form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slopes:
-    """Documents whose cosines change along them: standard deviations of a document's own slope,
-    and of a cosine about its line.
+    """Documents whose cosines change along the document.
+
+    spread: standard deviation of a document's slope. noise: that of a cosine about the line.
     """
 
     name: str
-    own: float
+    spread: float
     noise: float
     skewed: bool = False
     slope: float = 0.05
@@ -85,7 +85,7 @@ class Slopes:
     def draw(self, heads: int, random: np.random.Generator) -> FloatArray:
         """Draw the slopes of all documents, (document, head)."""
         shape = (DOCUMENTS, heads)
-        return self.slope + self.own * (
+        return self.slope + self.spread * (
             (random.gamma(4.0, size=shape) - 4.0) / 2.0
             if self.skewed
             else random.normal(size=shape)
@@ -93,15 +93,15 @@ class Slopes:
 
 
 SLOPES: Final = (
-    Slopes(name="measured", own=0.02, noise=0.09),
-    Slopes(name="unlike", own=0.1, noise=0.09, skewed=True),
-    Slopes(name="unlike, falling", own=0.1, noise=0.09, skewed=True, slope=-0.05),
+    Slopes(name="measured", spread=0.02, noise=0.09),
+    Slopes(name="unlike", spread=0.1, noise=0.09, skewed=True),
+    Slopes(name="unlike, falling", spread=0.1, noise=0.09, skewed=True, slope=-0.05),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """The heads of one kind, fitted: a claim's true effect and its estimates."""
+    """Fitted heads of one kind: true effect of a claim and its estimates."""
 
     claim: Claim
     name: str
@@ -109,22 +109,27 @@ class Kind:
     estimate: Estimate
 
     def tested(self, share: float) -> tuple[PValues, PValues]:
-        """Hold the estimates against a tolerance of which the true effect is `share`: as a run
-        does, and by Student's t.
+        """Test the estimates against a tolerance of effect/`share`, with moderated errors and by
+        Student's t.
         """
-        one, documents = self.estimate, np.full(self.estimate.value.shape, float(DOCUMENTS))
-        skew = np.full(documents.shape, np.nan) if one.skew is None else one.skew
+        estimate, documents = self.estimate, np.full(self.estimate.value.shape, float(DOCUMENTS))
+        skew = np.full(documents.shape, np.nan) if estimate.skew is None else estimate.skew
         limit = abs(self.truth) / share
-        moderate, own = (
-            against(one.value, errors, limit, self.claim.side)
-            for errors in (moderated(one.se, skew, documents), Errors.of_t(one.se, DOCUMENTS))
+        by_moderation, by_t = (
+            against(estimate.value, errors, limit, self.claim.side)
+            for errors in (
+                moderated(estimate.se, skew, documents),
+                Errors.of_t(estimate.se, DOCUMENTS),
+            )
         )
-        return moderate, own
+        return by_moderation, by_t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelRow:
-    """Answers about one effect of one kind of head, whose true size is `share` of the tolerance."""
+    """Answers on one effect of one kind of head, if the true effect is `share` times the
+    tolerance.
+    """
 
     claim: str
     kind: str
@@ -135,23 +140,23 @@ class LevelRow:
     fails: float
     t_holds: float
     t_fails: float
-    """Shares of heads with an answer: as a run gives it, and by Student's t."""
+    """Shares of heads with an answer: with moderated errors, and by Student's t."""
 
     @property
     def false(self) -> float:
-        """The largest share of heads with an answer that is wrong; at the tolerance both are."""
+        """Largest share of heads with a false answer; at the tolerance both answers are false."""
         return self._wrong(self.holds, self.fails)
 
     @property
     def t_false(self) -> float:
-        """The same by Student's t."""
+        """Largest share of heads with a false answer by Student's t."""
         return self._wrong(self.t_holds, self.t_fails)
 
     def _wrong(self, holds: float, fails: float) -> float:
         return max(holds if self.share >= 1 else 0.0, fails if self.share <= 1 else 0.0)
 
-    def told(self) -> str:
-        """The row as a line."""
+    def line(self) -> str:
+        """Return the row as a line of text."""
         return (
             f"{self.claim:22s} {self.kind:34s} true {self.truth:8.4f}, mean estimate"
             f" {self.mean:8.4f}, {self.share:4.2f} of the tolerance  holds {self.holds:6.1%}  fails"
@@ -160,7 +165,7 @@ class LevelRow:
 
 
 def answers(kind: Kind) -> Iterator[LevelRow]:
-    """Hold estimates of one true effect against tolerances on both sides of it."""
+    """Yield the answers for tolerances below, at and above the true effect."""
     for share in SHARES:
         parts = {
             f"{name}{side}": float((getattr(p, side) <= SIGNIFICANCE).mean())
@@ -174,7 +179,7 @@ def answers(kind: Kind) -> Iterator[LevelRow]:
 
 
 def planted(setting: study_of_norms.PlantedNorms, tokens: int) -> dict[str, float]:
-    """Return the effects that a kind of head has in expectation."""
+    """Return the expected effects of a kind of head."""
     variance = float(np.linspace(-0.5, 0.5, tokens - 1).var())
     return {
         "lam": setting.lam,
@@ -184,7 +189,7 @@ def planted(setting: study_of_norms.PlantedNorms, tokens: int) -> dict[str, floa
 
 
 def norms(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
-    """Yield the kinds of heads of Assumption 1, by claim."""
+    """Yield the fitted heads of Assumption 1, by kind and claim."""
     claims = [claim for claim in CLAIMS if claim.group == "norms"]
     for place, setting in enumerate(NORMS):
         result = estimates(
@@ -208,8 +213,8 @@ def norms(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
 def misfit(
     form: str, setting: study_of_similarity.PlantedSimilarity, lag: FloatArray, pairs: FloatArray
 ) -> float:
-    """Return the mean absolute error by lag of a form fitted to the cosines that a kind of head
-    has on average.
+    """Return the mean absolute error by lag of a form fitted to the expected cosines of a kind of
+    head.
     """
     gram = fitted_gram(
         setting.form, setting.tokens, rho0=setting.rho0, **(ABSENT | dict(setting.values))
@@ -225,12 +230,12 @@ def misfit(
 
 
 def slopes(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
-    """Yield kinds of heads whose cosines change along the document: at one lag, and of the sink."""
+    """Yield heads whose cosines change along the document: by lag, and with the sink."""
     claims = {claim.variable: claim for claim in CLAIMS}
-    seen = LayerTokens(start=0, tokens=tokens, sink=True)
+    layer = LayerTokens(start=0, tokens=tokens, sink=True)
     block = np.linspace(0, tokens, 9).astype(np.int64)
     lag = np.unique(np.geomspace(1, tokens - 1, 12).astype(np.int64))
-    blocks = Blocks.of(seen, block[:-1], block[1:] - 1, lag[:-1], lag[1:] - 1)
+    blocks = Blocks.of(layer, block[:-1], block[1:] - 1, lag[:-1], lag[1:] - 1)
     for place, setting in enumerate(SLOPES):
         random = np.random.default_rng(seed + place)
         along = np.linspace(0.0, 1.0, tokens - 1)
@@ -249,17 +254,16 @@ def slopes(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
 
 
 def similarity(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
-    """Yield the kinds of heads of Assumption 2, by claim."""
+    """Yield the fitted heads of Assumption 2, by kind and claim."""
     yield from slopes(heads, tokens, seed)
     for place, (form, setting) in enumerate(MISFITS):
         kind = replace(setting, tokens=tokens)
         data = study_of_similarity.draw(kind, heads, DOCUMENTS, seed + place).cosines
         fit = fit_batched(form, data)
-        mae = resampled(fit, data, goodness(fit, data)["mae_by_lag"])[1]
         claim = next(claim for claim in CLAIMS if claim.key == f"similarity.{form}")
         yield Kind(
             claim=claim,
             name=kind.label,
             truth=misfit(form, kind, data.lag, data.pairs),
-            estimate=mae,
+            estimate=jackknife(goodness(fit, data)["mae_by_lag"], fit.mae_replicates, data.carries),
         )

@@ -1,14 +1,14 @@
-"""Does the fit of Assumption 1 find what was planted? Synthetic heads with known C, λ, trend and
-split of the variance.
+"""Recovery study of the fit of Assumption 1, on synthetic heads with known C, λ, trend and variance
+components.
 
 Run: python -m studies.norms [--heads 1000] [--documents 8] [--length 1024] [--seed 0]
 
-A head has content norms C·(1 + trend·u + b_i + D_d + S_d·u + e_di) at u = −1/2 … 1/2 along
-the document: b_i belongs to the position, has no mean and no slope; a document's level D_d, slope
-S_d and sink norm are drawn anew for each document, and e_di is AR(1) over positions. Sizes are
-those measured on SmolLM2-135M ("measured"), with long memory ("autocorrelated"), and with few,
-unlike and skewed documents ("unlike"). Counted: how often a nominal 95% interval holds the planted
-value; those of C, λ and the trend must in 92% to 98% of heads. Imports numpy, scipy and the fit.
+A head has content norms C·(1 + trend·u + b_i + D_d + S_d·u + e_di) at u = −1/2 … 1/2 along the
+document. b_i is an effect of the position, without mean and slope. Level D_d, slope S_d and sink
+norm vary between documents, and e_di is AR(1) over positions. Settings are the sizes measured on
+SmolLM2-135M ("measured"), long memory ("autocorrelated"), and heterogeneous, skewed documents
+("unlike"). The study counts the coverage of nominal 95% intervals; those of C, λ and the trend must
+cover in 92% to 98% of heads. Imports numpy, scipy and the fit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from geostat.statistics.moderation import over_heads
 
 REQUIRED: Final = ("C", "lam", "trend")
 BAND: Final = (0.92, 0.98)
-"""Coverage that a nominal 95% interval must reach, and not exceed."""
+"""Accepted coverage of a nominal 95% interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +52,8 @@ class PlantedNorms:
     skewed: bool = False
 
     def shares(self) -> dict[str, float]:
-        """Planted shares of the variance; slopes are of each document's own and fall to the
-        residual, as in the model.
+        """Return the planted shares of the variance. Slopes of single documents count as residual,
+        as in the fitted model.
         """
         parts = {
             "document": self.document**2,
@@ -76,18 +76,16 @@ SETTINGS: Final = (
 def draw(
     setting: PlantedNorms, heads: int, documents: int, length: int, random: np.random.Generator
 ) -> FloatArray:
-    """Return norms of shape (document, head, position), each document drawn anew, the sink at
-    position 0.
-    """
+    """Return simulated norms of shape (document, head, position), with the sink at position 0."""
     content = length - 1
     u = np.linspace(-0.5, 0.5, content)
     line = np.stack([np.ones(content), u])
-    own = random.normal(size=(heads, content))
-    own -= own @ np.linalg.pinv(line) @ line
-    own *= setting.position / np.sqrt((own**2).mean(axis=-1, keepdims=True))
+    by_position = random.normal(size=(heads, content))
+    by_position -= by_position @ np.linalg.pinv(line) @ line
+    by_position *= setting.position / np.sqrt((by_position**2).mean(axis=-1, keepdims=True))
 
     def between(scale: float) -> FloatArray:
-        """One value for each document and head, of mean 0: normal, or the skewed Gamma(4)."""
+        """Draw one value per document and head with mean 0: normal, or Gamma(4) if skewed."""
         shape = (documents, heads, 1)
         return scale * (
             (random.gamma(4.0, size=shape) - 4.0) / 2.0
@@ -102,15 +100,15 @@ def draw(
     norms = np.empty((documents, heads, length))
     norms[..., 0] = setting.C * setting.lam * (level + between(setting.sink))[..., 0]
     norms[..., 1:] = setting.C * (
-        level + setting.trend * u + own + between(setting.slope) * u + noise
+        level + setting.trend * u + by_position + between(setting.slope) * u + noise
     )
     return norms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One parameter in one setting: planted value, mean and spread of estimates, share of
-    intervals that hold the value and its binomial error.
+    """One parameter in one setting: planted value, mean and spread of estimates, coverage and its
+    binomial error.
     """
 
     setting: str
@@ -125,7 +123,7 @@ class Row:
 
     @property
     def met(self) -> bool:
-        """Whether the interval covers as it must; true where nothing is required."""
+        """Whether the coverage is in `BAND`; true if none is required."""
         return not self.required or BAND[0] <= self.covered <= BAND[1]
 
     def __str__(self) -> str:
@@ -138,7 +136,7 @@ class Row:
 
 
 def study(setting: PlantedNorms, heads: int, documents: int, length: int, seed: int) -> list[Row]:
-    """Fit `heads` synthetic heads of one setting and count coverage."""
+    """Fit `heads` synthetic heads of one setting and return their coverage."""
     norms = draw(setting, heads, documents, length, np.random.default_rng(seed))
     result = estimates(norms, first_content=1)
     planted = {"C": setting.C, "lam": setting.lam, "trend": setting.trend, **setting.shares()}
@@ -152,17 +150,19 @@ def study(setting: PlantedNorms, heads: int, documents: int, length: int, seed: 
     return [*rows, replace(_row(setting, "trend", setting.trend, hac, False), name="trend, HAC")]
 
 
-def _row(setting: PlantedNorms, name: str, planted: float, found: Estimate, required: bool) -> Row:
-    found = over_heads(found, [0])
-    inside = (found.lower <= planted) & (planted <= found.upper)
+def _row(
+    setting: PlantedNorms, name: str, planted: float, estimate: Estimate, required: bool
+) -> Row:
+    limits = over_heads(estimate, [0])
+    inside = (limits.lower <= planted) & (planted <= limits.upper)
     share = float(inside.mean())
     return Row(
         setting=setting.name,
         name=name,
         planted=planted,
-        mean=float(found.value.mean()),
-        spread=float(found.value.std(ddof=1)),
-        error=float(np.sqrt(np.mean(found.se**2))),
+        mean=float(limits.value.mean()),
+        spread=float(limits.value.std(ddof=1)),
+        error=float(np.sqrt(np.mean(limits.se**2))),
         covered=share,
         binomial=float(np.sqrt(share * (1 - share) / inside.size)),
         required=required,
@@ -170,16 +170,16 @@ def _row(setting: PlantedNorms, name: str, planted: float, found: Estimate, requ
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table; 1 where an interval that must cover does not."""
-    ask = argparse.ArgumentParser(
+    """Print the table; return 1 if a required coverage is missed."""
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     for name, default in (("heads", 1000), ("documents", 8), ("length", 1024), ("seed", 0)):
-        ask.add_argument(f"--{name}", type=int, default=default)
-    asked = ask.parse_args(arguments)
+        parser.add_argument(f"--{name}", type=int, default=default)
+    options = parser.parse_args(arguments)
     print(
-        f"{asked.heads} heads a setting, {asked.documents} documents of {asked.length} tokens, a"
-        " draw for each; C in its unit, the rest unitless"
+        f"{options.heads} heads per setting, {options.documents} documents of {options.length}"
+        " tokens, a separate draw for each; C in its unit, the rest unitless"
     )
     print(
         f"{'setting':15s} {'parameter':16s} {'planted':>9s} {'mean':>9s} {'spread':>9s}"
@@ -188,7 +188,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = [
         row
         for k, setting in enumerate(SETTINGS)
-        for row in study(setting, asked.heads, asked.documents, asked.length, asked.seed + k)
+        for row in study(
+            setting, options.heads, options.documents, options.length, options.seed + k
+        )
     ]
     print("\n".join(str(row) for row in rows))
     missed = [row for row in rows if not row.met]

@@ -1,16 +1,16 @@
-"""Recovery study of Assumptions 1 and 2: do 95% intervals cover what was planted, and is the true
-form of similarity chosen?
+"""Recovery study of Assumptions 1 and 2: coverage of 95% intervals, and selection of the true form
+of similarity.
 
 Run: python -m studies.similarity [--heads 1000] [--documents 8] [--seed 0]
 
-Each synthetic head has a true form, ρ₀, C and λ; each of its documents is a fresh draw of value
-vectors from Model G (`theory.audit.simulate`). The estimand is the mean of what is measured.
-Assumption 2 speaks of cosines, and the cosine of two Gaussian vectors whose coordinates correlate
-by ρ has the mean ρ·(2/d)(Γ((d+1)/2)/Γ(d/2))²·₂F₁(½,½;d/2+1;ρ²) ≈ ρ − ρ(1−ρ²)/(2d), not ρ: with
-finitely many dimensions the planted Gram is not what any number of documents would show. So β, c
-and s are compared with the fit to that mean, ρ₀ with its mean, C with the mean norm
-C·√(2/d)Γ((d+1)/2)/Γ(d/2); λ, a ratio of mean norms, needs no change. The share of intervals that
-cover the planted number is printed beside it. Imports numpy, scipy.special and theory's simulation.
+Each synthetic head has a true form, ρ₀, C and λ; each of its documents is a draw of value vectors
+from Model G (`theory.evaluate.simulate`). The estimand is the expectation of the measurement. Two
+Gaussian vectors with coordinate correlation ρ have the mean cosine
+ρ·(2/d)(Γ((d+1)/2)/Γ(d/2))²·₂F₁(½,½;d/2+1;ρ²) ≈ ρ − ρ(1−ρ²)/(2d), not ρ. In finite dimensions the
+expected cosines therefore differ from the planted Gram matrix. β, c and s are compared with the fit
+to the expected cosines, ρ₀ with its expected cosine, C with the mean norm
+C·√(2/d)Γ((d+1)/2)/Γ(d/2). λ, a ratio of mean norms, is unchanged. The coverage of the planted
+values is printed as well. Imports numpy, scipy.special and theory's simulation.
 """
 
 from __future__ import annotations
@@ -24,30 +24,28 @@ from scipy.special import gammaln, hyp2f1
 
 from geostat.fits.norms.fit import estimates as norm_estimates
 from geostat.fits.similarity.drift import sink_cosines
-from geostat.fits.similarity.forms import ABSENT, FORM, FORMS, fitted_gram
+from geostat.fits.similarity.forms import ABSENT, FORM, FORMS, fitted_gram, solve
 from geostat.fits.similarity.one_form import (
     Cosines,
     Fit,
     estimates,
     fit_batched,
     goodness,
-    resampled,
 )
 from geostat.fits.similarity.pairs import pairs_by_lag
-from geostat.fits.similarity.solver import solve
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import Estimate
 from geostat.statistics.one_standard_error import choose
-from theory.audit.simulate import draw_directions
+from theory.evaluate.simulate import draw_directions
 from theory.head.gram import is_feasible
 
 DIMENSION = 64
 NORM, RATIO = 2.0, 0.25
 """Planted C and λ."""
 ACCEPTED = (0.92, 0.98)
-"""Coverage that a nominal 95% interval should have."""
+"""Accepted coverage of a nominal 95% interval."""
 CHOSEN = 0.90
-"""Share of heads in which the true form should be chosen."""
+"""Required share of heads for which the true form is selected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +59,7 @@ class PlantedSimilarity:
 
     @property
     def label(self) -> str:
-        """The form and its parameters, such as `offset beta=0.3 offset=0.1, T=129`."""
+        """Form and parameters, such as `offset beta=0.3 offset=0.1, T=129`."""
         return (
             f"{self.form} {' '.join(f'{name}={value:g}' for name, value in self.values.items())},"
             f" T={self.tokens}"
@@ -88,8 +86,8 @@ SETTINGS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """How many of `heads` intervals cover the estimand `truth`, and how many the planted number;
-    a missing interval covers nothing.
+    """Number of intervals, out of `heads`, that cover the estimand `truth` and the planted value. A
+    missing interval does not cover.
     """
 
     setting: PlantedSimilarity
@@ -105,9 +103,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """What became of one setting: coverage of each parameter, and how often each form was
-    chosen.
-    """
+    """Result of one setting: coverage of each parameter, and number of selections of each form."""
 
     setting: PlantedSimilarity
     coverage: tuple[Coverage, ...]
@@ -116,8 +112,8 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """What a capture would hold of the drawn heads: mean cosines, cosines with the sink and
-    norms, each (document, head, ...).
+    """Captured arrays of the simulated heads: mean cosines, cosines with the sink, and norms, each
+    (document, head, ...).
     """
 
     cosines: Cosines
@@ -126,8 +122,8 @@ class Drawn:
 
 
 def expected_cosine(rho: FloatArray | float, dimension: int) -> FloatArray:
-    """Return the mean cosine of two Gaussian vectors whose d coordinates correlate by ρ
-    (Muirhead 1982, §5.1.3, mean known to be 0).
+    """Return the mean cosine of two Gaussian vectors with coordinate correlation ρ in d dimensions
+    (Muirhead 1982, §5.1.3, known mean 0).
     """
     square = np.exp(2.0 * (gammaln((dimension + 1) / 2.0) - gammaln(dimension / 2.0)))
     return (
@@ -139,24 +135,24 @@ def expected_cosine(rho: FloatArray | float, dimension: int) -> FloatArray:
 
 
 def expected_norm(dimension: int) -> float:
-    """Return the mean norm of a Gaussian vector whose squared norm has the mean 1."""
+    """Return the mean norm of a Gaussian vector with mean squared norm 1."""
     return float(
         np.sqrt(2.0 / dimension) * np.exp(gammaln((dimension + 1) / 2.0) - gammaln(dimension / 2.0))
     )
 
 
 def draw(setting: PlantedSimilarity, heads: int, documents: int, seed: int) -> Drawn:
-    """Draw the value vectors of some heads and reduce them as a capture does.
+    """Draw the value vectors of `heads` heads and reduce them like a capture.
 
     Raises:
-        ValueError: if no vectors have the setting's cosines.
+        ValueError: if the Gram matrix of the setting is not positive semidefinite.
     """
     values = ABSENT | dict(setting.values)
     gram = fitted_gram(setting.form, setting.tokens, rho0=setting.rho0, **values)
     if not is_feasible(gram, setting.tokens):
         raise ValueError(
-            f"{setting.label}, rho0={setting.rho0}: no vectors have these cosines, expected a"
-            " feasible Gram. Move rho0 towards 0."
+            f"{setting.label}, rho0={setting.rho0}: the Gram matrix is not positive semidefinite,"
+            " expected a PSD one. Move rho0 towards 0."
         )
     content, draws = setting.tokens - 1, heads * documents
     lag = np.arange(1.0, content)
@@ -165,18 +161,18 @@ def draw(setting: PlantedSimilarity, heads: int, documents: int, seed: int) -> D
         np.empty((draws, content)),
         np.empty((draws, setting.tokens)),
     )
-    at = 0
+    start = 0
     for chunk in draw_directions(gram, setting.tokens, DIMENSION, draws, seed):
         for part in np.array_split(chunk, max(1, chunk.shape[1] // 128), axis=1):
-            here = slice(at, at + part.shape[1])
-            at = here.stop
+            rows = slice(start, start + part.shape[1])
+            start = rows.stop
             length = np.linalg.norm(part, axis=2)
             units = (part / length[..., None]).swapaxes(0, 1)
-            norm[here] = length.T
-            sink[here] = np.einsum("mtd,md->mt", units[:, 1:], units[:, 0])
+            norm[rows] = length.T
+            sink[rows] = np.einsum("mtd,md->mt", units[:, 1:], units[:, 0])
             pairs = units[:, 1:] @ units[:, 1:].swapaxes(1, 2)
             for k in range(1, content):
-                cosine[here, k - 1] = np.diagonal(pairs, k, axis1=1, axis2=2).mean(axis=-1)
+                cosine[rows, k - 1] = np.diagonal(pairs, k, axis1=1, axis2=2).mean(axis=-1)
     norm *= NORM
     norm[:, 0] *= RATIO
     shape = (documents, heads, -1)
@@ -187,12 +183,12 @@ def draw(setting: PlantedSimilarity, heads: int, documents: int, seed: int) -> D
 def recover(
     setting: PlantedSimilarity, heads: int = 1000, documents: int = 8, seed: int = 0
 ) -> Recovery:
-    """Draw heads of one setting, fit every form to them, and count."""
+    """Draw heads of one setting, fit every form, and count coverage and selected forms."""
     drawn = draw(setting, heads, documents, seed)
     fits = [fit_batched(form, drawn.cosines) for form in FORMS]
-    own = fits[FORMS.index(setting.form)]
+    true_fit = fits[FORMS.index(setting.form)]
     rows = [
-        *_of_form(setting, own, drawn.cosines),
+        *_of_form(setting, true_fit, drawn.cosines),
         *_of_sink(setting, drawn.sink),
         *_of_norms(setting, drawn.norm),
     ]
@@ -219,7 +215,7 @@ def _counted(
 
 
 def _of_form(setting: PlantedSimilarity, fit: Fit, data: Cosines) -> Iterator[Coverage]:
-    """Count the intervals of the true form's parameters; the estimand is the fit to the expected
+    """Count the coverage of the true form's parameters; the estimand is the fit to the expected
     cosines.
     """
     gram = fitted_gram(
@@ -241,7 +237,7 @@ def _of_sink(setting: PlantedSimilarity, sink: FloatArray) -> Iterator[Coverage]
 
 
 def _of_norms(setting: PlantedSimilarity, norm: FloatArray) -> Iterator[Coverage]:
-    """Fit Assumption 1 as a run does, and count the intervals of C and λ."""
+    """Fit Assumption 1 and count the coverage of C and λ."""
     result = norm_estimates(norm, 1)
     for name, planted, truth in (
         ("C", NORM, NORM * expected_norm(DIMENSION)),
@@ -252,12 +248,9 @@ def _of_norms(setting: PlantedSimilarity, norm: FloatArray) -> Iterator[Coverage
 
 def _chosen(fits: list[Fit], data: Cosines) -> dict[str, int]:
     measures = [goodness(fit, data) for fit in fits]
-    losses = [
-        resampled(fit, data, measure["mae_by_lag"])[0]
-        for fit, measure in zip(fits, measures, strict=True)
-    ]
+    losses = np.stack([fit.loss for fit in fits])
     bic = np.stack([measure["bic"] for measure in measures])
-    result = choose(np.stack(losses), bic, np.array([FORM[form].number for form in FORMS])).chosen
+    result = choose(losses, bic, np.array([FORM[form].number for form in FORMS])).chosen
     return {form: int((result == place).sum()) for place, form in enumerate(FORMS)}
 
 
@@ -267,10 +260,10 @@ def percent(count: int, of: int) -> str:
     return f"{100 * share:5.1f} ± {100 * np.sqrt(share * (1 - share) / of):3.1f}%"
 
 
-def table(found: Recovery) -> list[str]:
-    """Return what became of one setting as lines of text."""
-    lines = [f"{found.setting.label}, rho0={found.setting.rho0:g}, d={DIMENSION}"]
-    for row in found.coverage:
+def table(recovery: Recovery) -> list[str]:
+    """Return the result of one setting as lines of text."""
+    lines = [f"{recovery.setting.label}, rho0={recovery.setting.rho0:g}, d={DIMENSION}"]
+    for row in recovery.coverage:
         good = ACCEPTED[0] <= row.covered / row.heads <= ACCEPTED[1]
         lines.append(
             f"  {row.parameter:<11} planted {row.planted:8.4f}  estimand {row.truth:8.4f}  mean"
@@ -278,12 +271,12 @@ def table(found: Recovery) -> list[str]:
             f" ({percent(row.covered, row.heads)}) {'ok' if good else 'OUTSIDE 92-98%'}; the"
             f" planted one {percent(row.covered_planted, row.heads)}; no interval {row.missing}"
         )
-    heads = found.coverage[0].heads
-    right = found.chosen[found.setting.form]
+    heads = recovery.coverage[0].heads
+    right = recovery.chosen[recovery.setting.form]
     others = ", ".join(
         f"{form} {count}"
-        for form, count in found.chosen.items()
-        if count and form != found.setting.form
+        for form, count in recovery.chosen.items()
+        if count and form != recovery.setting.form
     )
     good = right / heads >= CHOSEN
     lines.append(
@@ -299,22 +292,24 @@ def main(arguments: list[str] | None = None) -> None:
         prog="python -m studies.similarity", description=__doc__.split("\n")[0]
     )
     parser.add_argument(
-        "--heads", type=int, default=1000, help="synthetic heads in each setting (1000)"
+        "--heads", type=int, default=1000, help="synthetic heads per setting (1000)"
     )
-    parser.add_argument("--documents", type=int, default=8, help="documents of each head (8)")
+    parser.add_argument("--documents", type=int, default=8, help="documents per head (8)")
     parser.add_argument(
-        "--seed", type=int, default=0, help="of the draws; equal seeds give equal tables (0)"
+        "--seed", type=int, default=0, help="seed of the draws; equal seeds give equal tables (0)"
     )
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     rows, wrong = 0, 0
     for place, setting in enumerate(SETTINGS):
-        result = recover(setting, asked.heads, asked.documents, 1000 * asked.seed + place)
+        result = recover(setting, options.heads, options.documents, 1000 * options.seed + place)
         print("\n".join(table(result)), flush=True)
         rows += len(result.coverage)
         wrong += sum(
             not ACCEPTED[0] <= row.covered / row.heads <= ACCEPTED[1] for row in result.coverage
         )
-    print(f"{rows - wrong} of {rows} nominal 95% intervals cover 92 to 98% of {asked.heads} heads")
+    print(
+        f"{rows - wrong} of {rows} nominal 95% intervals cover 92 to 98% of {options.heads} heads"
+    )
 
 
 if __name__ == "__main__":

@@ -1,18 +1,19 @@
-"""Recovery study of the verdicts: how often is an answer false, where the effect lies inside, at,
-and outside its tolerance?
+"""Recovery study of the verdicts: rates of false answers for effects inside, at and outside the
+tolerance.
 
 Run: python -m studies.verdicts [--heads 1000] [--seed 0] [--tokens 257] [--claim norms similarity
 weights bounds]
 
-Heads as `weights` draws them, 8 documents each, with noise of 2.4 nats a token and document (as
-measured) and of a half and a quarter of that. *growth*: total growth of a share of its tolerance is
-planted. *shape_position*: a plateau and growth, and at every token a step up or down that is the
-same in all documents; the truth is the distance of that profile, without noise, from the form
-fitted to it. Answers are counted one by one, at 5%, as if a head stood alone. *oscillation* is no
-claim, and the study says why: amplitudes as large as the tolerance, from 0.7 to 1.8 times what
-stands out of noise, read from the form that gives the oscillation a size of its own. The claims on
-norms and similarity are `levels`'s, those on bounds `bounds`'s; `--claim` takes some of the
-studies. Imports numpy and xarray.
+Heads come from `weights`, 8 documents each, with the measured noise of 2.4 nats per token and
+document, and with half and a quarter of it. *growth*: the total growth is a multiple of its
+tolerance. *shape_position*: a plateau and growth, and a step up or down at every token, equal in
+all documents. Its true value is the distance of the noiseless profile from the form fitted to it.
+Answers are counted at 5% for each head alone.
+
+*oscillation* is not a claim, and this study shows why: its amplitude equals the tolerance, at 0.7
+to 1.8 times the detection limit, estimated in the form with separate oscillation and growth.
+`levels` has the claims on norms and similarity, `bounds` those on bounds; `--claim` selects among
+the studies. Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from geostat.statistics.arrays import FloatArray
 from geostat.statistics.equivalence import Side, against, with_presence
 from geostat.statistics.jackknife import SIGNIFICANCE
 from geostat.statistics.moderation import moderated
-from geostat.verdicts.tolerances import read_tolerances
+from geostat.topics.claims import read_tolerances
 from studies import bounds
 from studies import levels as study_of_levels
 from studies.bounds import BoundsRow, FlagRow
@@ -39,7 +40,7 @@ from studies.levels import LevelRow, answers
 from studies.weights import DOCUMENTS, NOISE, PlantedWeights, draw, limits, plant
 
 NOISES: Final = (1.0, 0.5, 0.25)
-"""Noise of a token in a document, in units of what was measured."""
+"""Noise per token and document, in units of the measured noise."""
 GROWTHS: Final = (0.0, 0.5, 0.8, 1.0, 1.25, 2.0)
 STEPS: Final = (0.5, 0.8, 1.0, 1.25, 2.0)
 """Planted effects, in units of the tolerance."""
@@ -49,8 +50,8 @@ WAVES: Final = (0.7, 1.0, 1.3, 1.8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Answers to one kind of head. Shares of all heads but `holds_found`: of those with an
-    estimate.
+    """Answers for one kind of head, as shares of all heads; `holds_found` is a share of the heads
+    with an estimate.
     """
 
     claim: str
@@ -63,8 +64,8 @@ class Row:
     fails: float
     holds_found: float
 
-    def told(self) -> str:
-        """The row as a line."""
+    def line(self) -> str:
+        """Return the row as a line of text."""
         return (
             f"{self.claim:15s} noise {self.noise:5.2f}  planted {self.planted:6.3f}  tolerance"
             f" {self.tolerance:6.3f}  estimate in {self.found:6.1%}, median {self.median:6.3f} "
@@ -80,8 +81,8 @@ def drawn(
     random: np.random.Generator,
     steps: FloatArray | None = None,
 ) -> xr.Dataset:
-    """Draw heads as `weights.draw` does, with `noise` times its noise and level, and steps
-    (head, content token) that all documents have.
+    """Draw heads with `weights.draw`, with `noise` times its noise and level, and steps (head,
+    content token) shared by all documents.
     """
     data = draw(truth, tokens, random)
     clean = draw_clean(truth, tokens)
@@ -94,7 +95,7 @@ def drawn(
 
 
 def draw_clean(truth: dict[str, FloatArray], tokens: int) -> FloatArray:
-    """The planted log weights, (head, content token), nats."""
+    """Return the planted log weights without noise, (head, content token), nats."""
     from geostat.fits.weights.forms import CURVE, log_profile
 
     return log_profile(np.arange(1.0, tokens), *(truth[name][:, None] for name in CURVE))
@@ -111,14 +112,14 @@ def _row(
     absent: FloatArray | None,
     skew: FloatArray | None,
 ) -> Row:
-    """Count the answers to heads that have their own tolerances."""
+    """Count the answers of heads, each with its tolerance."""
     known = np.isfinite(estimate)
-    own = np.broadcast_to(tolerance, estimate.shape)
+    limits_of_heads = np.broadcast_to(tolerance, estimate.shape)
     unknown = np.full(estimate.shape, np.nan)
     errors = moderated(
         se, unknown if skew is None else skew, np.full(estimate.shape, float(DOCUMENTS))
     )
-    p = against(estimate, errors, own, side)
+    p = against(estimate, errors, limits_of_heads, side)
     p = p if absent is None else with_presence(p, absent, known)
     with np.errstate(invalid="ignore"):
         holds, fails = (p.holds <= SIGNIFICANCE) & known, (p.fails <= SIGNIFICANCE) & known
@@ -126,7 +127,7 @@ def _row(
         claim=claim,
         noise=noise,
         planted=planted,
-        tolerance=float(np.median(own)),
+        tolerance=float(np.median(limits_of_heads)),
         found=float(known.mean()),
         median=float(np.median(estimate[known])) if known.any() else float("nan"),
         holds=float(holds.mean()),
@@ -150,8 +151,8 @@ def growth(share: float, noise: float, heads: int, tokens: int, random: np.rando
 
 
 def shape(share: float, noise: float, heads: int, tokens: int, random: np.random.Generator) -> Row:
-    """Plant steps whose distance from the form is `share` times the tolerance; the tolerance
-    follows each head's own distance.
+    """Plant steps whose distance from the form is `share` times the tolerance. The tolerance of
+    each head follows from its distance.
     """
     tolerance = read_tolerances()["weights.shape_position"].value
     truth = plant(
@@ -179,14 +180,14 @@ def shape(share: float, noise: float, heads: int, tokens: int, random: np.random
 
 
 def oscillation(share: float, heads: int, tokens: int, random: np.random.Generator) -> Row:
-    """Plant an amplitude of `share` times the detection limit, and take it for the tolerance."""
+    """Plant an amplitude of `share` times the detection limit, with the same tolerance."""
     amplitude = min(share * limits(tokens)[0], 0.98)
     truth = plant(
         PlantedWeights(tokens=tokens, oscillation="strong", growth="absent"), heads, random
     )
     truth["eta_osc"] = np.full(heads, amplitude)
-    every = fit_weights(drawn(truth, tokens, 1.0, random)).isel(layer=0)
-    fits = every.sel(form="separate")
+    all_forms = fit_weights(drawn(truth, tokens, 1.0, random)).isel(layer=0)
+    fits = all_forms.sel(form="separate")
     result = fits["form_oscillation_identified"].values & np.isfinite(fits["form_eta_se"].values)
     estimate, se = (
         np.where(result, fits[name].values, np.nan) for name in ("form_eta", "form_eta_se")
@@ -199,7 +200,7 @@ def oscillation(share: float, heads: int, tokens: int, random: np.random.Generat
         np.asarray(amplitude),
         estimate,
         se,
-        every["oscillation_p"].values,
+        all_forms["oscillation_p"].values,
         None,
     )
 
@@ -218,7 +219,7 @@ def study(heads: int, tokens: int, seed: int) -> Iterator[Row]:
 
 
 def main() -> None:
-    """Run the studies asked for and print them."""
+    """Run the selected studies and print their rows."""
     levels = {"norms": study_of_levels.norms, "similarity": study_of_levels.similarity}
     others: dict[str, Callable[[int, int, int], Iterator[Row | BoundsRow | FlagRow]]] = {
         "weights": study,
@@ -234,18 +235,18 @@ def main() -> None:
         "--claim",
         nargs="+",
         choices=(*levels, *others),
-        help="which of the studies; all by default",
+        help="studies to run; default: all",
     )
-    asked = parser.parse_args()
-    size = asked.heads, asked.tokens, asked.seed
+    options = parser.parse_args()
+    size = options.heads, options.tokens, options.seed
     rows: Iterator[Row | BoundsRow | FlagRow | LevelRow] = chain.from_iterable(
         chain.from_iterable(map(answers, levels[claim](*size)))
         if claim in levels
         else others[claim](*size)
-        for claim in asked.claim or list(levels | others)
+        for claim in options.claim or list(levels | others)
     )
     for row in rows:
-        print(row.told(), flush=True)
+        print(row.line(), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,25 +1,25 @@
-"""Recovery study of Assumption 3: do the fits find what was planted, do the intervals cover it, do
-the flags say what can be known?
+"""Recovery study of Assumption 3: accuracy of the fits, coverage of the intervals, correctness of
+the flags.
 
 Run: python -m studies.weights [--heads 1000] [--seed 0] [--tokens 257 1025] [--only printed/printed
 strong/absent ...]
 
-Synthetic heads, 8 documents each. log α of a document is the planted profile, plus a level of its
-own (standard deviation 1.3 nats), plus AR(1) noise of 2.4 nats and lag-one autocorrelation 0.55,
-drawn anew for every document: the sizes measured on SmolLM2-135M. p_sink is logit-normal over
-documents (standard deviation 1.14, as measured), the planted value its mean. Settings cross T with
-an oscillation and growth that are each absent, weak (a third of the detection limit) or strong; T₁
-in 8-25% and T₂ in 70-85% of L, ω in 0.3 to 2.8. *printed* plants the paper's one η = 0.6 for both,
-with 12 tokens of growth. The detection limit is the effect whose statistic, without noise, reaches
-the 95% quantile of the surrogates' (`limits`).
+Synthetic heads have 8 documents each. log α of a document is the planted profile, plus a level per
+document (standard deviation 1.3 nats), plus AR(1) noise of 2.4 nats with lag-one autocorrelation
+0.55: the sizes measured on SmolLM2-135M. p_sink is logit-normal over documents (standard deviation
+1.14, as measured); the planted value is its mean.
 
-What "right" means for the flags: an absent or weak phase is called unidentified, a strong one is
-called present; a break point or ω whose half-width, computed from the planted parameters and noise,
-is over twice the resolution is called unidentified, and one of under half is called identified.
-Between these either is right and neither is counted. Parameters are read from the separate form
-where the oscillation is strong, from the shared form in *printed*, else from the monotone one, but
-flags of ω and T₁ then from the separate one: T₁ = T₂ without an oscillation. Imports numpy,
-xarray, scipy.special.
+Settings combine T with an oscillation and a growth that are each absent, weak (a third of the
+detection limit) or strong. T₁ is 8-25% and T₂ 70-85% of L, ω 0.3 to 2.8. *printed* uses the paper's
+single η = 0.6 for both, with 12 tokens of growth. The detection limit is the effect whose noiseless
+statistic equals the 95% quantile of the surrogates (`limits`).
+
+A flag is right if an absent or weak phase is unidentified and a strong one identified. A break
+point or ω must be unidentified if its half-width, computed from the planted parameters and noise,
+exceeds twice the resolution, and identified if it is below half the resolution. Flags in between
+are not counted. Parameters come from the separate form if the oscillation is strong, from the
+shared form in *printed*, else from the monotone form. Flags of ω and T₁ then come from the separate
+form, because T₁ = T₂ without an oscillation. Imports numpy, xarray and scipy.special.
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ from geostat.fits.weights.autocorrelation import Background
 from geostat.fits.weights.break_points import FORMS
 from geostat.fits.weights.fit import fit_weights
 from geostat.fits.weights.forms import CURVE, log_profile
-from geostat.fits.weights.identifiability.estimates import RESOLUTION
-from geostat.fits.weights.identifiability.placement import placement
-from geostat.fits.weights.identifiability.surrogates import statistics, surrogates
+from geostat.fits.weights.identifiability import RESOLUTION, placement
+from geostat.fits.weights.surrogates import statistics, surrogates
 from geostat.statistics.arrays import BoolArray, FloatArray
 
 DOCUMENTS = 8
@@ -48,8 +47,8 @@ NOISE, LAG_ONE, LEVEL_SPREAD, SINK_SPREAD = 2.4, 0.55, 1.3, 1.14
 CHUNK = 100
 STRONG_ETA, PRINTED_ETA, PRINTED_TAIL = 0.8, 0.6, 12
 STRONG_GROWTH = {257: 12.0, 1025: 8.0}
-"""Total growth of the strong setting, nats, by number of tokens; the shorter profile needs more
-to place T₂.
+"""Total growth of the strong setting, nats, by number of tokens. The shorter profile needs more to
+locate T₂.
 """
 WEAK = 1.0 / 3.0
 MODES = ("absent", "weak", "strong")
@@ -57,8 +56,8 @@ MODES = ("absent", "weak", "strong")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlantedWeights:
-    """What is planted: number of tokens with the sink, and how strong each phase is; `printed`
-    for one η.
+    """A setting: number of tokens including the sink, and strength of each phase; `printed` for a
+    single η.
     """
 
     tokens: int
@@ -67,12 +66,12 @@ class PlantedWeights:
 
     @property
     def name(self) -> str:
-        """Oscillation and growth, as `--only` takes them."""
+        """Oscillation and growth in the format of `--only`."""
         return f"{self.oscillation}/{self.growth}"
 
     @property
     def form(self) -> str:
-        """Form whose parameters are compared with the planted ones."""
+        """Form whose parameters are compared with the planted values."""
         if self.oscillation == "printed":
             return "shared"
         return "separate" if self.oscillation == "strong" else "monotone"
@@ -80,12 +79,12 @@ class PlantedWeights:
 
 @dataclass(slots=True)
 class Tally:
-    """Successes out of trials, by question."""
+    """Successes and trials by question."""
 
     counts: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, question: str, success: BoolArray) -> None:
-        """Count an array of answers, which may be empty."""
+        """Add an array of successes, which may be empty."""
         entry = self.counts.setdefault(question, [0, 0])
         entry[0] += int(np.sum(success))
         entry[1] += int(np.size(success))
@@ -101,7 +100,7 @@ def settings(tokens: list[int]) -> Iterator[PlantedWeights]:
 
 
 def mean_noise() -> Background:
-    """Return the planted noise of a mean over DOCUMENTS documents."""
+    """Return the simulated noise of a mean over DOCUMENTS documents."""
     variance = NOISE**2 * (1.0 - LAG_ONE**2) / DOCUMENTS
     return Background(phi=np.array([LAG_ONE]), theta=np.array([0.0]), variance=np.array([variance]))
 
@@ -109,10 +108,10 @@ def mean_noise() -> Background:
 @lru_cache(maxsize=8)
 def limits(tokens: int) -> tuple[float, float]:
     """Return the detection limits: η of an oscillation with ω = 1 from 0.15 L to 0.77 L, and total
-    growth from 0.77 L on, nats.
+    growth after 0.77 L, nats.
 
-    The statistics grow with the square of a small effect, so the limit follows from the statistic
-    of one effect without noise.
+    The statistics are proportional to the square of a small effect, so a single noiseless effect
+    determines the limit.
     """
     position = np.arange(1.0, tokens)
     content, noise = position.size, mean_noise()
@@ -143,7 +142,7 @@ def limits(tokens: int) -> tuple[float, float]:
 def plant(
     setting: PlantedWeights, heads: int, random: np.random.Generator
 ) -> dict[str, FloatArray]:
-    """Return the planted parameters, shape (head,), named as the fits' own; p_sink is a mean
+    """Return the planted parameters, shape (head,), with the names of the fit; p_sink is a mean
     over documents.
     """
     content = setting.tokens - 1
@@ -184,7 +183,7 @@ def plant(
 
 
 def normal(shape: tuple[int, ...], random: np.random.Generator) -> FloatArray:
-    """What documents are like: normal."""
+    """Draw standard normal effects of documents."""
     return random.normal(size=shape)
 
 
@@ -194,8 +193,8 @@ def draw(
     random: np.random.Generator,
     law: Callable[[tuple[int, ...], np.random.Generator], FloatArray] = normal,
 ) -> xr.Dataset:
-    """Return a /capture dataset of one layer with heads drawn about the planted parameters; levels
-    and sinks of documents are drawn from `law`, of mean 0 and standard deviation 1.
+    """Return a /capture dataset of one layer with simulated heads. Levels and sinks of documents
+    follow `law`, with mean 0 and standard deviation 1.
     """
     position = np.arange(1.0, tokens)
     heads = truth["b"].size
@@ -220,7 +219,7 @@ def draw(
 
 
 def recover(setting: PlantedWeights, heads: int, seed: int) -> Tally:
-    """Plant, fit and compare; return the counts of every question asked of the setting."""
+    """Simulate and fit the heads of a setting; return the counts of every question."""
     tally = Tally()
     random = np.random.default_rng(
         [seed, setting.tokens, *(ord(mode[0]) for mode in (setting.oscillation, setting.growth))]
@@ -228,14 +227,14 @@ def recover(setting: PlantedWeights, heads: int, seed: int) -> Tally:
     for start in range(0, heads, CHUNK):
         truth = plant(setting, min(CHUNK, heads - start), random)
         fit = fit_weights(draw(truth, setting.tokens, random)).isel(layer=0)
-        _ask(setting, truth, fit, tally)
+        _count(setting, truth, fit, tally)
     return tally
 
 
-def _ask(
+def _count(
     setting: PlantedWeights, truth: dict[str, FloatArray], fit: xr.Dataset, tally: Tally
 ) -> None:
-    own = fit.sel(form=setting.form)
+    of_form = fit.sel(form=setting.form)
     waves, grows = (
         setting.oscillation in ("strong", "printed"),
         setting.growth
@@ -245,7 +244,7 @@ def _ask(
         ),
     )
     _cover(tally, "p_sink", truth["p_sink"], fit, "p_sink")
-    _cover(tally, "p_base", np.exp(truth["b"]), own, "form_p_base")
+    _cover(tally, "p_base", np.exp(truth["b"]), of_form, "form_p_base")
     _cover(tally, "p_base as reported", np.exp(truth["b"]), fit, "p_base")
     result = fit["form_oscillation_identified"].values
     present = (
@@ -258,26 +257,26 @@ def _ask(
     tally.add(
         "flag of the oscillation right", np.asarray(present if waves else ~result.any(axis=0))
     )
-    grown = own["form_eta_tail_identified"].values
+    grown = of_form["form_eta_tail_identified"].values
     if grows:
         tally.add("flag of growth right", grown)
-    elif not waves:  # an oscillation lowers the mean: its end is a rise too
+    elif not waves:  # an oscillation lowers the mean, so its end looks like growth
         tally.add("flag of growth right", ~grown)
     half = _planted_half_widths(setting, truth)
     separate = fit.sel(form="separate")
     last = setting.tokens - 1.0
-    asked = {"eta": waves, "eta_tail": grows, "omega": waves, "t1": waves, "t2": grows}
-    for name, there in asked.items():
-        if not there:
+    present_in = {"eta": waves, "eta_tail": grows, "omega": waves, "t1": waves, "t2": grows}
+    for name, present_phase in present_in.items():
+        if not present_phase:
             if name in ("t1", "t2", "omega"):
-                flagged = own if name == "t2" else separate
+                flagged = of_form if name == "t2" else separate
                 tally.add(
                     f"flag of {name} right", np.asarray(~flagged[f"form_{name}_identified"].values)
                 )
             continue
-        identified = own[f"form_{name}_identified"].values
+        identified = of_form[f"form_{name}_identified"].values
         value = truth["eta_osc" if name == "eta" else name]
-        _cover(tally, name, value, own, f"form_{name}", identified)
+        _cover(tally, name, value, of_form, f"form_{name}", identified)
         if name in half:
             allowed = RESOLUTION * (value if name == "omega" else last)
             right, clear = (
@@ -285,7 +284,7 @@ def _ask(
                 (half[name] > 2 * allowed) | (half[name] < allowed / 2),
             )
             tally.add(f"flag of {name} right", right[clear])
-            error = np.abs(own[f"form_{name}"].values - value)
+            error = np.abs(of_form[f"form_{name}"].values - value)
             tally.add(f"{name} within 2%", (error <= allowed)[identified])
 
 
@@ -297,16 +296,16 @@ def _cover(
     variable: str,
     where: BoolArray | None = None,
 ) -> None:
-    """Count the intervals that hold the planted value, of those there are."""
+    """Count the existing intervals that cover the planted value."""
     lower, upper = fit[f"{variable}_lower"].values, fit[f"{variable}_upper"].values
-    there = np.isfinite(lower) if where is None else np.isfinite(lower) & where
-    tally.add(f"95% interval of {name} covers", ((lower <= value) & (value <= upper))[there])
+    known = np.isfinite(lower) if where is None else np.isfinite(lower) & where
+    tally.add(f"95% interval of {name} covers", ((lower <= value) & (value <= upper))[known])
 
 
 def _planted_half_widths(
     setting: PlantedWeights, truth: dict[str, FloatArray]
 ) -> dict[str, FloatArray]:
-    """Return the half-widths of T₁, T₂ and ω that the planted parameters and noise give."""
+    """Return the half-widths of T₁, T₂ and ω for the planted parameters and noise."""
     heads, position = truth["b"].size, np.arange(1.0, setting.tokens)
     noise = mean_noise()
     shape = (len(FORMS), heads)
@@ -339,12 +338,12 @@ TARGETS = (
     ("95% interval of t1 covers", None, None),
     ("95% interval of t2 covers", None, None),
 )
-"""Question, least and largest share wanted; None where nothing was promised."""
+"""Question, least and largest accepted share; None without a target."""
 
 
 def lines(setting: PlantedWeights, tally: Tally) -> list[str]:
-    """Return a setting's table: share, binomial standard error, counts, target, and whether it
-    is met (within two standard errors: almost).
+    """Return the lines of a setting: share, binomial standard error, counts, target, and whether it
+    is met (almost: within two standard errors).
     """
     out = []
     for question, low, high in TARGETS:
@@ -358,7 +357,7 @@ def lines(setting: PlantedWeights, tally: Tally) -> list[str]:
             inside = low <= share <= high
             reach = 2.0 * np.sqrt(
                 np.array([low * (1.0 - low), high * (1.0 - high)]) / trials
-            )  # of chance, were the limits the truth
+            )  # sampling error at the limits
             near = low - reach[0] <= share <= high + reach[1]
             verdict = (
                 f"{low:.0%} to {high:.0%}  {'met' if inside else 'almost' if near else 'NOT MET'}"
@@ -373,18 +372,18 @@ def lines(setting: PlantedWeights, tally: Tally) -> list[str]:
 
 def main() -> None:
     """Run the study and print its table."""
-    ask = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    ask.add_argument("--heads", type=int, default=1000, help="synthetic heads in each setting")
-    ask.add_argument("--seed", type=int, default=0)
-    ask.add_argument(
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--heads", type=int, default=1000, help="synthetic heads per setting")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
         "--tokens",
         type=int,
         nargs="+",
         default=[257, 1025],
-        help="tokens of a profile, the sink included",
+        help="tokens of a profile, including the sink",
     )
     names = [setting.name for setting in settings([257])]
-    ask.add_argument(
+    parser.add_argument(
         "--only",
         nargs="+",
         choices=names,
@@ -392,20 +391,21 @@ def main() -> None:
         metavar="NAME",
         help="oscillation/growth: " + ", ".join(names),
     )
-    asked = ask.parse_args()
-    for tokens in asked.tokens:
+    options = parser.parse_args()
+    for tokens in options.tokens:
         oscillation, growth = limits(tokens)
         print(
             f"T = {tokens}: detection limits: oscillation η = {oscillation:.3f}, growth"
-            f" {growth:.2f} nats in all"
+            f" {growth:.2f} nats in total"
         )
     print(
         "    T oscill.  growth   question                              share   se   counts         "
         " target"
     )
-    for setting in (one for one in settings(asked.tokens) if one.name in asked.only):
+    selected = [setting for setting in settings(options.tokens) if setting.name in options.only]
+    for setting in selected:
         start = time.perf_counter()
-        tally = recover(setting, asked.heads, asked.seed)
+        tally = recover(setting, options.heads, options.seed)
         print("\n".join(lines(setting, tally)))
         print(
             f"{setting.tokens:5d} {setting.oscillation:8s} {setting.growth:8s}"

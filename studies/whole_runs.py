@@ -1,14 +1,13 @@
-"""Recovery study of what a whole run says: are its key results, and the assumption that it says
-costs the bounds most, what was planted?
+"""Recovery study of whole runs: do the key results, and the assumption that costs the most
+coverage, agree with the simulated truth?
 
 Run: python -m studies.whole_runs [--runs 12] [--seed 0] [--only NAME ...]
 
-A *model* is planted: value vectors are drawn from Model G (`theory.audit.simulate`) with norms,
-cosines and weights as the paper assumes, or with one assumption broken. Each run is 8 documents of
-it, measured by the functions that measure a real model, fitted, confronted and judged by a run's
-own stages. Counted are the answers of the key results that rest on an assumption or on the bounds,
-and which assumption the table `ingredients` names first as costing Recall or Precision. Imports
-numpy and xarray.
+A simulated model has value vectors from Model G (`theory.evaluate.simulate`), with norms, cosines
+and weights as the paper assumes, or with one violated assumption. Each run has 8 documents,
+measured by the functions that measure a real model, and fitted and tested by the stages of a run.
+The study counts the answers of the key results on assumptions and bounds, and the assumption that
+the table `ingredients` lists first, for Recall and for Precision. Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -33,30 +32,31 @@ from empirical.measure.sizes import default_n
 from geostat.runs import stages
 from geostat.runs.groups import tree_of
 from geostat.statistics.arrays import FloatArray
-from reports.tables.bounds import SCORES, costliest
+from reports.topics.bounds import WORDS as SCORES
+from reports.topics.bounds import costliest
 from studies.weights import DOCUMENTS, PlantedWeights, draw, plant
-from theory.audit.simulate import draw_directions
+from theory.evaluate.simulate import draw_directions
 from theory.head.similarity_decay import offset_exponential
 
 LAYERS, KV_HEADS, HEADS, TOKENS, DIMENSION = 4, 3, 6, 257, 64
-"""Of a planted model; 24 heads that share 12 value heads."""
+"""Shape of the simulated model: 24 heads that share 12 KV heads."""
 DECAY, SINK_COSINE, SINK_NORM = 0.3, 0.1, 0.25
-"""β, ρ₀ and λ of every value head; a Gram matrix of these exists at T = 257."""
+"""β, ρ₀ and λ of every KV head; their Gram matrix is positive semidefinite at T = 257."""
 KEYS: Final = ("norms", "similarity", "weights", "bounds")
-"""Key results whose truth is planted."""
+"""Key results with a known truth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
-    """A model: which assumptions are true of it, and what its run should say."""
+    """Parameters of a simulated model; the defaults satisfy every assumption."""
 
     name: str
     norm_cv: float = 0.02
-    """Of content norms, lognormal; tolerated are 0.05."""
+    """CV of content norms, lognormal; the tolerance is 0.05."""
     offset: float = 0.0
-    """c: what cosines decay to."""
+    """c, the limit of the cosines."""
     hump: float = 0.0
-    """Nats by which the middle third of a document is more attended, which no phase has."""
+    """Extra log weight of the middle third of a document, nats; no phase describes it."""
 
 
 MODELS: Final = (
@@ -68,7 +68,7 @@ MODELS: Final = (
 
 
 def drawn(planted: Planted, random: np.random.Generator) -> xr.DataTree:
-    """Return a captured run of a planted model: /capture and /null."""
+    """Return a captured run of a simulated model: /capture and /null."""
     shape = RunShape(
         layers=LAYERS,
         heads=HEADS,
@@ -80,7 +80,7 @@ def drawn(planted: Planted, random: np.random.Generator) -> xr.DataTree:
         seed=0,
         visible=(TOKENS,) * LAYERS,
     )
-    plans = {one.group: one.plan(shape) for one in (Geometry(), Baselines())}
+    plans = {observer.group: observer.plan(shape) for observer in (Geometry(), Baselines())}
     weights = _weights(planted, random)
     buffers = [Buffers(plans) for _ in range(DOCUMENTS)]
     for document, buffer in enumerate(buffers):
@@ -93,7 +93,10 @@ def drawn(planted: Planted, random: np.random.Generator) -> xr.DataTree:
     groups = {}
     for group, plan in plans.items():
         variables: dict[str, Any] = {
-            name: (("document", *row.dims), np.stack([one.arrays[group][name] for one in buffers]))
+            name: (
+                ("document", *row.dims),
+                np.stack([buffer.arrays[group][name] for buffer in buffers]),
+            )
             for name, row in plan.variables.items()
         }
         groups[group] = xr.Dataset(variables, coords=plan.coordinates, attrs=plan.attributes)
@@ -102,7 +105,7 @@ def drawn(planted: Planted, random: np.random.Generator) -> xr.DataTree:
 
 
 def _weights(planted: Planted, random: np.random.Generator) -> FloatArray:
-    """Attention rows, (document, layer, head, position), float32, each of sum 1."""
+    """Return attention rows, (document, layer, head, position), float32, each with sum 1."""
     setting = PlantedWeights(tokens=TOKENS, oscillation="absent", growth="strong")
     rows = draw(plant(setting, LAYERS * HEADS, random), TOKENS, random)["attention_weight"].values
     third = TOKENS // 3
@@ -112,7 +115,7 @@ def _weights(planted: Planted, random: np.random.Generator) -> FloatArray:
 
 
 def _values(planted: Planted, random: np.random.Generator) -> FloatArray:
-    """Value vectors of one layer of a document, (kv_head, position, dimension), float32."""
+    """Return value vectors of one layer of a document, (kv_head, position, dimension), float32."""
     gram = offset_exponential(DECAY, planted.offset, SINK_COSINE, TOKENS)
     seed = int(random.integers(2**31))
     units = np.concatenate(list(draw_directions(gram, TOKENS, DIMENSION, KV_HEADS, seed)), axis=1)
@@ -123,9 +126,11 @@ def _values(planted: Planted, random: np.random.Generator) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a run said: the answer of each key result, how far Recall lies below its expected share
-    inside, and what the table of costs names first, of Recall and of Precision.
+class RunResult:
+    """Results of one run.
+
+    answers: answer of each key result. gap: share of Recall inside minus that of drawn heads.
+    named: the assumption with the largest cost, for Recall and for Precision.
     """
 
     answers: dict[str, str]
@@ -133,57 +138,60 @@ class Said:
     named: dict[str, str]
 
 
-def said(planted: Planted, random: np.random.Generator) -> Said:
-    """Draw a run, fit, confront and judge it."""
+def run_result(planted: Planted, random: np.random.Generator) -> RunResult:
+    """Draw a run, fit it and compute its verdicts."""
     captured = drawn(planted, random)
     fits = stages.fitted(captured["capture"].to_dataset())
     tree = tree_of(
         {name: node.to_dataset() for name, node in captured.children.items()} | fits,
         captured.attrs,
     )
-    found = stages.confronted(tree, editions=("sharp",))
-    summary = found["summary"]
+    confronted = stages.confronted(tree, editions=("sharp",))
+    summary = confronted["summary"]
     results = [json.loads(line) for line in summary.attrs["key_results"]]
     gap = float(summary["recall_drawn_gap"].sel(edition="sharp", gram="exponential"))
-    answers = {one["key"]: one["answer"] for one in results}
-    named = {score: next(iter(costliest(found["ingredients"], score)), "none") for score in SCORES}
-    return Said(answers, gap, named)
+    answers = {result["key"]: result["answer"] for result in results}
+    named = {
+        score: next(iter(costliest(confronted["ingredients"], score)), "none") for score in SCORES
+    }
+    return RunResult(answers, gap, named)
 
 
-def lines(planted: Planted, runs: Sequence[Said]) -> Iterator[str]:
-    """Yield the rows of a model's runs."""
-    gaps = np.array([one.gap for one in runs])
+def lines(planted: Planted, runs: Sequence[RunResult]) -> Iterator[str]:
+    """Yield the lines of one model."""
+    gaps = np.array([run.gap for run in runs])
     for key in KEYS:
-        counts = Counter(one.answers[key] for one in runs)
-        told = ", ".join(f"{answer} {count}" for answer, count in counts.most_common())
-        yield f"{planted.name:18s} {key:11s} {told}"
+        counts = Counter(run.answers[key] for run in runs)
+        text = ", ".join(f"{answer} {count}" for answer, count in counts.most_common())
+        yield f"{planted.name:18s} {key:11s} {text}"
     error = f" ± {gaps.std(ddof=1) / len(gaps) ** 0.5:.3f}" if len(gaps) > 1 else ""
-    told = f"{gaps.mean():.3f}{error} of Recall below the share inside of drawn heads"
-    yield f"{planted.name:18s} {'gap':11s} {told}"
+    text = f"{gaps.mean():.3f}{error} of Recall below the share inside of drawn heads"
+    yield f"{planted.name:18s} {'gap':11s} {text}"
     for score in SCORES:
-        counts = Counter(one.named[score] for one in runs)
-        told = ", ".join(f"{name} {count}" for name, count in counts.most_common())
-        yield f"{planted.name:18s} costs {score:9s} {told}"
+        counts = Counter(run.named[score] for run in runs)
+        text = ", ".join(f"{name} {count}" for name, count in counts.most_common())
+        yield f"{planted.name:18s} costs {score:9s} {text}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print what the runs of every model say."""
-    ask = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    ask.add_argument("--runs", type=int, default=12)
-    ask.add_argument("--seed", type=int, default=0)
-    ask.add_argument("--only", nargs="+", choices=[one.name for one in MODELS])
-    given = ask.parse_args(arguments)
+    """Print the results of every model."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--runs", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", choices=[model.name for model in MODELS])
+    options = parser.parse_args(arguments)
     for index, planted in enumerate(MODELS):
-        if given.only and planted.name not in given.only:
+        if options.only and planted.name not in options.only:
             continue
         start = time.perf_counter()
         runs = [
-            said(planted, np.random.default_rng([given.seed, index, run]))
-            for run in range(given.runs)
+            run_result(planted, np.random.default_rng([options.seed, index, run]))
+            for run in range(options.runs)
         ]
         print(*lines(planted, runs), sep="\n")
         print(
-            f"{planted.name:18s} {given.runs} runs, {time.perf_counter() - start:.0f} s", flush=True
+            f"{planted.name:18s} {options.runs} runs, {time.perf_counter() - start:.0f} s",
+            flush=True,
         )
 
 

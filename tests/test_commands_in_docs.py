@@ -1,4 +1,4 @@
-"""Commands that README and docs quote: a subcommand, options and a module that exist."""
+"""Commands quoted in README and docs: subcommands, options and modules exist."""
 
 import importlib.util
 import re
@@ -14,13 +14,13 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 
 
 def quoted(page: Path, program: str) -> list[str]:
-    """The arguments of `program` in the page's indented blocks, fences and `code`."""
+    """Return the arguments of `program` in the page's indented blocks, fences and inline code."""
     text = re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8"))
     inline = re.findall(rf"`(?:\.venv/bin/)?{program} ([^`\n]+)`", text)
     return inline + re.findall(rf"^ *\.venv/bin/{program} (.+)$", text, re.MULTILINE)
 
 
-def test_every_quoted_geostat_command_has_the_options_it_names():
+def test_quoted_geostat_commands_use_existing_options():
     group = typer.main.get_command(app)
     found = 0
     for page in PAGES:
@@ -30,7 +30,9 @@ def test_every_quoted_geostat_command_has_the_options_it_names():
                 continue  # an option of geostat itself
             assert name in group.commands, f"{page.name}: geostat {line}"
             options = {
-                o for one in group.commands[name].params for o in one.opts + one.secondary_opts
+                o
+                for param in group.commands[name].params
+                for o in param.opts + param.secondary_opts
             }
             for argument in arguments:
                 if re.match("--[a-z]", argument):
@@ -39,7 +41,7 @@ def test_every_quoted_geostat_command_has_the_options_it_names():
     assert found > 40
 
 
-def test_every_quoted_module_exists_and_has_the_options_it_is_given():
+def test_quoted_modules_exist_and_accept_the_quoted_options():
     lines = [(page, line) for page in PAGES for line in quoted(page, "python")]
     modules = options = 0
     for page, line in lines:

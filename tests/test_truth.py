@@ -1,8 +1,8 @@
-"""The whole measurement against an implementation that shares nothing with it.
+"""The whole measurement against implementations that share nothing with it.
 
 The golden file holds P and R of the built-in model on six topics, from eager attention and float64
-loops. The topics' text changes between Python versions: where its sha256 differs, the live float64
-reference on two documents decides instead; under `slow` it always runs.
+loops. The topics' text changes between Python versions: where its sha256 differs, only the live
+float64 reference remains.
 """
 
 import copy
@@ -47,8 +47,8 @@ def same_text() -> bool:
     return found == GOLDEN["text_sha256"]
 
 
-def six_windows(model: LoadedModel, count: int = 6) -> Windows:
-    return windows(topics(), model.tokenizer, length=GOLDEN["tokens"], count=count)
+def windows_of(model: LoadedModel, count: int, length: int = GOLDEN["tokens"]) -> Windows:
+    return windows(topics(), model.tokenizer, length=length, count=count)
 
 
 @pytest.fixture(scope="module")
@@ -57,15 +57,13 @@ def model() -> LoadedModel:
 
 
 def measured(model: LoadedModel, path: Path, count: int) -> xr.Dataset:
-    read = six_windows(model, count)
+    read = windows_of(model, count)
     return capture(model, read, path, observers=[Geometry()], n=np.array(GOLDEN["n"])).read(
         "capture"
     )
 
 
-@pytest.mark.skipif(
-    not same_text(), reason="this Python's documentation has other text; the live reference decides"
-)
+@pytest.mark.skipif(not same_text(), reason="this Python's documentation has other text")
 @pytest.mark.parametrize("count", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_single_heads_equal_the_golden_reference(
     model: LoadedModel, tmp_path: Path, count: int
@@ -89,9 +87,7 @@ def test_single_heads_equal_the_golden_reference(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not same_text(), reason="this Python's documentation has other text; the live reference decides"
-)
+@pytest.mark.skipif(not same_text(), reason="this Python's documentation has other text")
 def test_the_mean_of_six_documents_equals_the_golden_reference(
     model: LoadedModel, tmp_path: Path
 ) -> None:
@@ -114,7 +110,9 @@ def by_definition(alpha: np.ndarray, values: np.ndarray, n: int) -> tuple[float,
     return n / (n + int((outside <= inside.max()).sum())), int((inside <= outside.min()).sum()) / n
 
 
-def reference(model: torch.nn.Module, ids: np.ndarray, group: int) -> dict[str, np.ndarray]:
+def reference(
+    model: torch.nn.Module, ids: np.ndarray, group: int, sizes: np.ndarray
+) -> dict[str, np.ndarray]:
     """Eager attention in float64, then the definitions: P and R, (layer, head, n)."""
     values: list[np.ndarray] = []
     layers = model.get_decoder().layers
@@ -138,7 +136,7 @@ def reference(model: torch.nn.Module, ids: np.ndarray, group: int) -> dict[str, 
         assert alpha.dtype == value.dtype == np.float64
         states = value.reshape(len(ids), len(alpha) // group, -1).swapaxes(0, 1)
         heads = [
-            [by_definition(row, states[head // group], size) for size in GOLDEN["n"]]
+            [by_definition(row, states[head // group], size) for size in sizes]
             for head, row in enumerate(alpha)
         ]
         for place, curves in enumerate(found.values()):
@@ -146,35 +144,29 @@ def reference(model: torch.nn.Module, ids: np.ndarray, group: int) -> dict[str, 
     return {name: np.array(curves) for name, curves in found.items()}
 
 
-def compare_with_live_reference(model: LoadedModel, path: Path) -> None:
-    read = six_windows(model, count=2)
-    found = capture(model, read, path, observers=[Geometry()], n=np.array(GOLDEN["n"])).read(
+@pytest.mark.parametrize(
+    ("count", "length"), [(1, 257), pytest.param(2, GOLDEN["tokens"], marks=pytest.mark.slow)]
+)
+def test_documents_equal_a_live_float64_reference(
+    model: LoadedModel, tmp_path: Path, count: int, length: int
+) -> None:
+    sizes = np.array([n for n in GOLDEN["n"] if n < length])
+    read = windows_of(model, count, length)
+    found = capture(model, read, tmp_path / "run.zarr", observers=[Geometry()], n=sizes).read(
         "capture"
     )
     double = copy.deepcopy(model.model).double()
     double.set_attn_implementation("eager")
-    expected = [reference(double, ids, model.heads // model.kv_heads) for ids in read.token_ids]
+    group = model.heads // model.kv_heads
+    expected = [reference(double, ids, group, sizes) for ids in read.token_ids]
     for name in ("precision", "recall"):
-        live = np.stack([one[name] for one in expected])
+        live = np.stack([document[name] for document in expected])
         np.testing.assert_allclose(
             found[name].mean(("document", "layer", "head")).values,
             live.mean((0, 1, 2)),
             atol=MEAN_TOLERANCE,
             err_msg=name,
         )
-        sizes = np.array(GOLDEN["n"])
         same = np.abs(found[name].values - live) <= 1 / sizes + 1e-6
-        assert same[..., sizes <= GOLDEN["tokens"] // 2].all(), name
+        assert same[..., sizes <= length // 2].all(), name
         assert same.mean() > ALIKE, name
-
-
-@pytest.mark.skipif(same_text(), reason="the golden file has this very text")
-def test_where_the_text_differs_a_live_reference_decides(
-    model: LoadedModel, tmp_path: Path
-) -> None:
-    compare_with_live_reference(model, tmp_path / "run.zarr")
-
-
-@pytest.mark.slow
-def test_two_documents_equal_a_live_float64_reference(model: LoadedModel, tmp_path: Path) -> None:
-    compare_with_live_reference(model, tmp_path / "run.zarr")

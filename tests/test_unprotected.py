@@ -14,6 +14,6 @@ def test_a_protection_stands_once_and_has_a_test(protection: Protection):
 
 def test_the_page_tells_of_every_protection():
     page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-    for one in PROTECTIONS:
-        name = one.test.rpartition("::")[2]
-        assert f"| {one.fault} | `{one.file}` | `{name}` fails |" in page
+    for protection in PROTECTIONS:
+        name = protection.test.rpartition("::")[2]
+        assert f"| {protection.fault} | `{protection.file}` | `{name}` fails |" in page

@@ -1,7 +1,7 @@
-"""Theorems about token selection in attention heads: stated, evaluated, simulated.
+"""Theorems about token selection in attention heads: statements, evaluation and simulation.
 
 Source: "Geometric Analysis of Token Selection in Multi-Head Attention" (arXiv 2602.01893). Names
-load on first use.
+are imported on first use.
 """
 
 from __future__ import annotations

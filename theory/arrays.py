@@ -1,4 +1,4 @@
-"""Array types, and the order in which tokens are selected. Imports numpy only."""
+"""Array types and the order of token selection. Imports numpy only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,5 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 def selection_order(alpha: FloatArray) -> IntArray:
-    """Return the order in which tokens enter I_N, by falling weight, ties by lower index: (…, T),
-    as the weights.
-    """
+    """Return the order of entry into I_N, (…, T): descending weight, ties by lower index."""
     return np.argsort(-alpha, kind="stable").astype(np.int64)

@@ -1,8 +1,8 @@
-"""Compiled functions: numba's `njit` without the interpreter's lock, kept between processes where
-they can be. Imports numba.
+"""Compiled functions: numba's `njit` without the interpreter's lock, with an on-disk cache where
+one is writable. Imports numba.
 
-numba keeps what it compiled beside the function's file, else in the user's cache, and refuses to
-compile where it may write to neither: then each process compiles anew.
+numba caches compiled code next to the source file, otherwise in the user's cache directory. It
+refuses `cache=True` if neither is writable; each process then compiles again.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ from functools import partial
 import numba
 
 
-def _can_be_kept() -> bool:
-    """Say whether there is a folder that numba may write to: it is asked when a function is
-    decorated.
-    """
+def _is_cacheable() -> bool:
+    """Return whether numba has a writable cache directory; numba checks this when it decorates."""
     try:
-        numba.njit(cache=True)(_can_be_kept)
+        numba.njit(cache=True)(_is_cacheable)
     except RuntimeError:
         return False
     return True
 
 
-compiled = partial(numba.njit, nogil=True, cache=_can_be_kept())
-"""Decorator with the options of `numba.njit`: compiles a function when it is first called."""
+compiled = partial(numba.njit, nogil=True, cache=_is_cacheable())
+"""Decorator with the options of `numba.njit`: compiles a function at its first call."""

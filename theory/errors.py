@@ -1,5 +1,5 @@
-"""The one error this room raises for bad input. Imports nothing."""
+"""Error that `theory` raises for bad input. Imports nothing."""
 
 
 class InputError(ValueError):
-    """What was seen, what was expected, and the remedy, in one line."""
+    """Invalid input: one line with the value seen, the value expected and the remedy."""

@@ -1,7 +1,7 @@
-"""Picture of Precision and Recall: the outer and the inner ball around the sum of three tokens.
+"""Figure of Precision and Recall: the outer and the inner ball around the sum of three tokens.
 
-`python -m docs.scripts.balls docs/pictures/balls.png` draws it. Contributions are made up, in two
-dimensions; Precision, Recall and radii are those that a run measures.
+`python -m docs.scripts.balls docs/pictures/balls.png` draws it. The contributions are a synthetic
+example in two dimensions; Precision, Recall and radii are computed by `separability`, as in a run.
 """
 
 import sys
@@ -28,7 +28,7 @@ CONTRIBUTIONS = np.array(
         [-0.4, 0.6],
     ]
 )
-"""y = αv of eight tokens, the heaviest first."""
+"""Contributions y = αv of eight tokens, in order of decreasing weight."""
 SELECTED = 3
 COLOURS = {"selected": "#0072B2", "others": "#8c8c8c", "sum": "#D55E00"}
 
@@ -36,34 +36,34 @@ COLOURS = {"selected": "#0072B2", "others": "#8c8c8c", "sum": "#D55E00"}
 def measured() -> dict[str, float]:
     """Return Precision, Recall and both radii of the three heaviest tokens."""
     values = CONTRIBUTIONS / WEIGHTS[:, None]
-    found = separability(WEIGHTS, values, n=[SELECTED])
-    return {name: float(found[name][0]) for name in ("precision", "recall", "r_max", "r_min")}
+    arrays = separability(WEIGHTS, values, n=[SELECTED])
+    return {name: float(arrays[name][0]) for name in ("precision", "recall", "r_max", "r_min")}
 
 
 def _draw(ax: Axes, radius: float, title: str) -> None:
-    """Draw tokens, their sum, and a ball of this radius around it."""
-    chosen, rest = CONTRIBUTIONS[:SELECTED], CONTRIBUTIONS[SELECTED:]
-    s = chosen.sum(axis=0)
+    """Draw the tokens, the sum of the selected tokens, and a ball around it."""
+    selected, unselected = CONTRIBUTIONS[:SELECTED], CONTRIBUTIONS[SELECTED:]
+    s = selected.sum(axis=0)
     ax.add_patch(Circle(s, radius, color=COLOURS["sum"], alpha=0.12, linewidth=0))
     ax.add_patch(Circle(s, radius, fill=False, color=COLOURS["sum"]))
-    ax.scatter(*chosen.T, color=COLOURS["selected"], marker="o", label="selected")
-    ax.scatter(*rest.T, color=COLOURS["others"], marker="x", label="not selected")
-    ax.scatter(*s, color=COLOURS["sum"], marker="*", s=90, label="sum s of the selected")
+    ax.scatter(*selected.T, color=COLOURS["selected"], marker="o", label="selected")
+    ax.scatter(*unselected.T, color=COLOURS["others"], marker="x", label="unselected")
+    ax.scatter(*s, color=COLOURS["sum"], marker="*", s=90, label="sum s of the selected tokens")
     ax.plot(0, 0, "+", color="black", label="origin")
     ax.set(title=title, xlim=(-0.7, 4.1), ylim=(-1.6, 2.6), aspect="equal")
     ax.set_axis_off()
 
 
 def main(path: str) -> None:
-    """Write the picture."""
-    found = measured()
+    """Write the figure."""
+    result = measured()
     with plt.rc_context(STYLE):
         figure, (outer, inner) = plt.subplots(1, 2, figsize=(6.4, 3.4), layout="constrained")
         figure.get_layout_engine().set(h_pad=0.08, w_pad=0.08)
-        inside = round(SELECTED / found["precision"])
-        _draw(outer, found["r_max"], f"Precision = {SELECTED}/{inside}: outer ball")
-        kept = round(SELECTED * found["recall"])
-        _draw(inner, found["r_min"], f"Recall = {kept}/{SELECTED}: inner ball")
+        inside = round(SELECTED / result["precision"])
+        _draw(outer, result["r_max"], f"Precision = {SELECTED}/{inside}: outer ball")
+        recalled = round(SELECTED * result["recall"])
+        _draw(inner, result["r_min"], f"Recall = {recalled}/{SELECTED}: inner ball")
         handles, labels = outer.get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
         figure.savefig(Path(path), dpi=150)

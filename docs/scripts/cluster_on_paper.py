@@ -1,7 +1,7 @@
-"""What a run of a model of 70 billion parameters on a million documents needs, on paper: hours of
-GPUs and cores, bytes, files, the one writer, and the statistics, from constants that were measured.
+"""Projected cost of a run of a 70-billion-parameter model on a million documents.
 
-Nothing of this size was run. Each constant has its source; all else is multiplied out here.
+GPU and core hours, bytes, files, the writing process and the statistics are multiplied out from
+measured constants, each with its source. No run of this size was made.
 """
 
 from dataclasses import dataclass
@@ -14,22 +14,21 @@ TOKENS: Final = 1024
 
 PARAMETERS: Final = 70.6e9
 LAYERS, HEADS, DIMENSION = 80, 64, 128
-"""Shape of Llama 3.1 70B, as its config.json tells; it has 8 value heads a layer."""
+"""Shape of Llama 3.1 70B, from its config.json. It has 8 KV heads per layer."""
 
 OWN_HEADS: Final = 270
-"""Heads of the built-in model, of which the constants of one machine are."""
+"""Heads of the built-in model, on which the constants of one machine were measured."""
 OWN_DOCUMENTS: Final = 8
 
 DOCUMENT_MB, ARRAYS = 10.86, 60
-"""A document of the built-in model, 1,024 tokens, packed; its arrays. `benchmarks.cluster`."""
+"""Packed size and arrays of one 1,024-token document, built-in model. `benchmarks.cluster`."""
 WRITER_MS: Final = 28.0
-"""Time of the writer for such a document that arrives packed, shards included, alone on two cores.
+"""Writer time for such a document if it arrives packed, shards included, two idle cores.
 `benchmarks.cluster --writer`.
 """
 SHARED_MS: Final = 1.6
-"""Processor's time of the writer for one that a worker wrote on its disk, where workers write the
-shards, too. It moves files and compares digests, so it does not grow with the heads. The same
-command.
+"""Writer CPU time for such a document if workers write documents and shards to a shared disk.
+The writer moves files and compares digests, so this does not grow with the heads. Same command.
 """
 ENVELOPE_S: Final = 2.49
 """Measured envelopes of such a document, one thread. `benchmarks.cluster --writer`."""
@@ -37,27 +36,27 @@ FIT_S, CONFRONT_S = 25.2, 45.5
 """`seconds` in run.json of the built-in run: 8 documents, two cores."""
 
 LEAST_US: Final = {"geometry": 381, "baselines": 282, "16 queries": 2420}
-"""Least time of an H100 for the measurements of a layer of 32 heads, by the bytes that they move.
-`benchmarks.device`, counted, not timed.
+"""Lower bound in µs on an H100's time for a layer of 32 heads, from the bytes that are moved.
+`benchmarks.device`; counted, not timed.
 """
 LAYER_HEADS: Final = 32
 FLOP_S: Final = 0.6 * 989e12
 """60% of an H100's peak in bfloat16, as in benchmarks/README.md."""
 ROW_BYTES: Final = 315
-"""A line of documents.jsonl, in the built-in run."""
+"""Mean length of a line of documents.jsonl in the built-in run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What is needed, for one document and for all."""
+    """One row of the table: a quantity for one document and for all."""
 
-    what: str
+    quantity: str
     document: str
     run: str
 
 
 def needs() -> list[Need]:
-    """Multiply it out."""
+    """Return the rows of the table."""
     heads = LAYERS * HEADS
     # 2 FLOP a parameter and token; scores and their weighted sum, each 2 FLOP a pair and dimension,
     # over half of the pairs.
@@ -76,39 +75,41 @@ def needs() -> list[Need]:
         return f"{seconds * DOCUMENTS / 3600:,.0f}"
 
     return [
-        Need("weights in bfloat16, a worker", "", f"{2 * PARAMETERS / 1e9:.0f} GB"),
+        Need("weights in bfloat16, per worker", "", f"{2 * PARAMETERS / 1e9:.0f} GB"),
         Need("forward", f"{forward:.2f} GPU s", f"{hours(forward)} GPU hours"),
         Need(
-            "measured on the GPU, at least", f"{measured:.2f} GPU s", f"{hours(measured)} GPU hours"
+            "measurements on the GPU, at least",
+            f"{measured:.2f} GPU s",
+            f"{hours(measured)} GPU hours",
         ),
         Need("measured envelopes", f"{envelope:.0f} core s", f"{hours(envelope)} core hours"),
         Need("store", f"{megabytes:.0f} MB", f"{megabytes * DOCUMENTS / 1e6:,.0f} TB"),
         Need("chunks", f"{ARRAYS}", f"{ARRAYS * DOCUMENTS:,}"),
         Need("files (shards)", f"{ARRAYS / SHARD:.2f}", f"{ARRAYS * shards:,}"),
-        Need("a shard of a mean array", "", f"{megabytes * SHARD / ARRAYS:.0f} MB"),
+        Need("average size of a shard", "", f"{megabytes * SHARD / ARRAYS:.0f} MB"),
         Need(
             "lines of documents.jsonl", f"{ROW_BYTES} B", f"{ROW_BYTES * DOCUMENTS / 1e6:,.0f} MB"
         ),
         Need(
-            "windows in the writer's memory",
+            "token windows in the writer's memory",
             f"{4 * TOKENS:,} B",
             f"{4e-9 * TOKENS * DOCUMENTS:.1f} GB",
         ),
         Need(
-            "the writer, of a disk that workers share",
+            "writer, shared disk",
             f"{SHARED_MS} core ms",
             f"{shared} core hours",
         ),
-        Need("the writer, of documents sent to it", f"{writer:.2f} s", f"{hours(writer)} hours"),
-        Need("cores, at envelopes, that keep it busy", "", f"{envelope / writer:.0f}"),
-        Need("cores, at envelopes, for one GPU", "", f"{envelope / (forward + measured):.0f}"),
+        Need("writer, documents sent to it", f"{writer:.2f} s", f"{hours(writer)} hours"),
+        Need("envelope cores that saturate that writer", "", f"{envelope / writer:.0f}"),
+        Need("envelope cores per GPU", "", f"{envelope / (forward + measured):.0f}"),
         Need(
-            "GPUs that keep it busy, were envelopes free",
+            "GPUs that saturate that writer, without envelopes",
             "",
             f"{(forward + measured) / writer:.1f}",
         ),
         Need(
-            "fits and bounds, if as now",
+            "fits and bounds, current code",
             f"{statistics:.0f} core s",
             f"{hours(statistics)} core hours",
         ),
@@ -116,11 +117,11 @@ def needs() -> list[Need]:
 
 
 def main() -> None:
-    """Print a table."""
-    print(f"| what | a document | {DOCUMENTS:,} documents |")
+    """Print the table in Markdown."""
+    print(f"| quantity | per document | {DOCUMENTS:,} documents |")
     print("|---|---|---|")
     for need in needs():
-        print(f"| {need.what} | {need.document} | {need.run} |")
+        print(f"| {need.quantity} | {need.document} | {need.run} |")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Change of pooled parameters over depth, with the error of documents and that of layers."""
+"""Change of pooled parameters over depth, with standard errors over documents and over layers."""
 
 import sys
 
@@ -8,7 +8,7 @@ PARAMETERS = ("C", "rho0", "beta_offset", "p_sink")
 
 
 def main(run: str) -> None:
-    """Print the change from the first layer to the last and its two standard errors."""
+    """Print the change from the first layer to the last with both standard errors."""
     pooled = gs.open(run)["pooled"].to_dataset()
     print("parameter     change   error by documents   error by layers")
     for name in PARAMETERS:

@@ -1,4 +1,4 @@
-"""Norms of a run: what averaging over documents does to their CV, and which tokens are short."""
+"""Norms of a run: the effect of averaging over documents on the CV, and compressed tokens."""
 
 import sys
 
@@ -11,15 +11,15 @@ KINDS = ("cv_token", "cv_profile", "cv_position", "cv_position_upper")
 
 
 def main(run: str) -> None:
-    """Print the medians over value heads, the compressed tokens, and the flags that occur."""
+    """Print medians over KV heads, compressed tokens, and flags."""
     norms = gs.open(run)["norms"].to_dataset()
     for kind in KINDS:
         print(f"median {kind}: {float(norms[kind].median()):.4f}")
-    sure = int((norms["share_position_lower"] > 0).sum())
-    print(f"value heads in which position surely matters: {sure} of {norms['C'].size}")
+    significant = int((norms["share_position_lower"] > 0).sum())
+    print(f"KV heads with a significant effect of position: {significant} of {norms['C'].size}")
     shown = norms["compressed_token_heads"].values > 0
     ids, heads = norms["compressed_token_id"].values[shown], norms["compressed_token_heads"].values
-    print("compressed tokens, and in how many value heads:")
+    print("compressed tokens, and in how many KV heads:")
     for token, count in list(zip(ids, heads[shown], strict=True))[:4]:
         print(f"  {token}: {count}")
     shares = norms["compressed_share"].mean("kv_head").values

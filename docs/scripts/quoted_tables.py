@@ -1,8 +1,9 @@
-"""Tables of the pages beside those of a report: a row's numbers must stand in one row there.
+"""Check of the tables that pages quote from a report: the numbers of a row must be in one row
+there.
 
 `python -m docs.scripts.quoted_tables report` prints each quoted table and the rows that differ, and
-ends with 1 if there are any. A table is quoted where a comment before it names the report's table:
-`<!-- from coverage -->`.
+exits with 1 if a row differs. A comment before a quoted table names the report's table: `<!-- from
+coverage -->`.
 """
 
 import re
@@ -16,12 +17,12 @@ DOCS: Final = Path(__file__).parents[1]
 QUOTATION: Final = re.compile(r"<!-- from (\w+) -->\n\n((?:\|.*\n)+)")
 NUMBER: Final = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 HEAD: Final = 2
-"""Lines of a table above its rows."""
+"""Number of header lines of a table."""
 
 
 @dataclass(frozen=True)
 class Quotation:
-    """A table of a page, and the report's table that it is from."""
+    """A quoted table of a page, and the name of the report's table."""
 
     page: str
     table: str
@@ -29,7 +30,7 @@ class Quotation:
 
 
 def numbers(row: str) -> Counter[str]:
-    """Return the numbers of a row, whatever their sign is written with."""
+    """Return the numbers of a row; both minus signs are read."""
     return Counter(NUMBER.findall(row.replace("−", "-")))
 
 
@@ -43,13 +44,13 @@ def quotations(folder: Path = DOCS) -> list[Quotation]:
 
 
 def differing(quoted: Quotation, report: str) -> list[str]:
-    """Return the rows whose numbers no row of the report's table has."""
-    there = [numbers(line) for line in report.splitlines() if line.startswith("|")]
-    return [row for row in quoted.rows if not any(numbers(row) <= one for one in there)]
+    """Return the rows whose numbers are in no row of the report's table."""
+    of_report = [numbers(line) for line in report.splitlines() if line.startswith("|")]
+    return [row for row in quoted.rows if not any(numbers(row) <= line for line in of_report)]
 
 
 def main(report: str) -> int:
-    """Print a line a quoted table; return how many rows differ."""
+    """Print a line per quoted table; return the number of rows that differ."""
     count = 0
     for quoted in quotations():
         table = Path(report) / "tables" / f"{quoted.table}.md"

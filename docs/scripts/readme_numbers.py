@@ -1,6 +1,6 @@
-"""Numbers of README.md: each as quoted, as a run has it, and the cell that it comes from.
+"""Check of the numbers in README.md against a run, with the source cell of each.
 
-`python -m docs.scripts.readme_numbers report` prints them, and ends with 1 where a number differs.
+`python -m docs.scripts.readme_numbers report` prints them, and exits with 1 if a number differs.
 """
 
 import re
@@ -22,8 +22,8 @@ NUMBER: Final = re.compile(r"\d[\d,]*(?:\.\d+)?(?: ± \d+\.\d+)?%?")
 
 @dataclass(frozen=True)
 class Quoted:
-    """A number: the words around it in README, with `{}` in its place; the table and the cell of
-    the report that hold it; and how a run's tree gives it.
+    """A quoted number: the surrounding words in README with `{}` in its place, the table and cell
+    of the report, and the function that reads it from a run.
     """
 
     words: str
@@ -79,19 +79,19 @@ QUOTED: Final = (
     Quoted("{} documents of", "the page", "header", _size("document")),
     Quoted("documents of {} tokens", "the page", "header", _size("position")),
     Quoted("{} heads, which", "separability", "caption", _size("layer", "head")),
-    Quoted("share {} value heads.", "norms", "column heads", _size("layer", "kv_head")),
+    Quoted("share {} KV heads.", "norms", "column heads", _size("layer", "kv_head")),
     Quoted("Precision is {} at N = 2", "separability", "P measured, N = 2", _precision),
     Quoted(
-        "random ones have {}.",
+        "random selection has {}.",
         "separability",
         "P random selection, N = 2",
         lambda tree: f"{_at(tree, 'summary', 'precision_null', null='random_selection', n=2):.2f}",
     ),
     Quoted("lowest at N = {}.", "scoreboard", "separability is highest …", _lowest),
-    Quoted("vary by {} within", "norms", "CV_token, median", _median("norms", "cv_token", ".0%")),
+    Quoted("variation is {};", "norms", "CV_token, median", _median("norms", "cv_token", ".0%")),
     Quoted("in {} of 90", "verdicts", "norms.cv, fails", _heads("norms.cv", "fails")),
-    Quoted("of {} value heads by more", "norms", "column heads", _size("layer", "kv_head")),
-    Quoted("short in {} of them", "verdicts", "norms.sink, holds", _heads("norms.sink", "holds")),
+    Quoted("of {} KV heads. The", "norms", "column heads", _size("layer", "kv_head")),
+    Quoted("small in {} of them", "verdicts", "norms.sink, holds", _heads("norms.sink", "holds")),
     Quoted(
         "cosine by {} in the median",
         "similarity",
@@ -124,72 +124,72 @@ QUOTED: Final = (
         _inside("recall_inside", "exponential"),
     ),
     Quoted(
-        "it would be {}.",
+        "they would contain {}.",
         "coverage",
         "R drawn inside, sharp, exponential",
         _inside("recall_drawn_inside", "exponential"),
     ),
     Quoted(
-        "they contain {}, and",
+        "they contain {};",
         "coverage",
         "R inside, sharp, offset",
         _inside("recall_inside", "offset"),
     ),
     Quoted(
-        "should contain {}.",
+        "expected share is {}.",
         "coverage",
         "R drawn inside, sharp, offset",
         _inside("recall_drawn_inside", "offset"),
     ),
     Quoted("share inside by {}.", "ingredients", "R cost, similarity fitted", _cost),
 )
-"""Every number that a run gives, in the order of README."""
+"""Every number from a run, in the order of README."""
 
 STATED: Final = ("N = 2", "5%", "; 1 means", "decay to 0", "instead of to 0")
-"""Words with the numbers that are no result: a size, a tolerance, a definition."""
+"""Words with numbers that are not results: a size, a tolerance, a definition."""
 
 
 def section(text: str) -> str:
-    """Return what README says was found, on one line."""
-    found = SECTION.search(text)
-    return " ".join(found.group(1).split()) if found else ""
+    """Return the findings section of README as one line."""
+    match = SECTION.search(text)
+    return " ".join(match.group(1).split()) if match else ""
 
 
-def quoted(one: Quoted, text: str) -> str:
-    """Return the number that the text has in these words.
+def quoted(number: Quoted, text: str) -> str:
+    """Return the number that the text has between these words.
 
     Raises:
-        ValueError: if it has none.
+        ValueError: if the text lacks the words.
     """
-    before, _, after = one.words.partition("{}")
-    found = re.search(re.escape(before) + f"({NUMBER.pattern})" + re.escape(after), text)
-    if found is None:
-        raise ValueError(f"README.md does not say “{one.words}”")
-    return found.group(1)
+    before, _, after = number.words.partition("{}")
+    match = re.search(re.escape(before) + f"({NUMBER.pattern})" + re.escape(after), text)
+    if match is None:
+        raise ValueError(f"README.md does not say “{number.words}”")
+    return match.group(1)
 
 
 def compared(tree: xr.DataTree, text: str) -> list[tuple[Quoted, str, str]]:
-    """Return each number as quoted and as the run has it."""
-    return [(one, quoted(one, text), one.value(tree)) for one in QUOTED]
+    """Return each number as quoted and as in the run."""
+    return [(number, quoted(number, text), number.value(tree)) for number in QUOTED]
 
 
 def unexplained(text: str) -> list[str]:
-    """Return the numbers of the section that neither a run gives nor `STATED` has."""
-    for one in QUOTED:
-        text = text.replace(one.words.format(quoted(one, text)), one.words.format(""), 1)
+    """Return the numbers of the section that are neither in `QUOTED` nor in `STATED`."""
+    for number in QUOTED:
+        text = text.replace(number.words.format(quoted(number, text)), number.words.format(""), 1)
     for words in STATED:
         text = text.replace(words, "")
     return NUMBER.findall(text)
 
 
 def main(run: str) -> int:
-    """Print a row a number; return how many differ."""
+    """Print one row per number; return how many differ."""
     rows = compared(gs.open(run), section(README.read_text(encoding="utf-8")))
     print("README          run             table, cell")
-    for one, said, has in rows:
-        mark = "" if said == has else "   DIFFERS"
-        print(f"{said:<15} {has:<15} {one.table}, {one.cell}{mark}")
-    return sum(said != has for _, said, has in rows)
+    for number, quotation, value in rows:
+        mark = "" if quotation == value else "   DIFFERS"
+        print(f"{quotation:<15} {value:<15} {number.table}, {number.cell}{mark}")
+    return sum(quotation != value for _, quotation, value in rows)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Shares of variance by number of documents: common to them, explained by the phases, and R²."""
+"""Shares of variance of log weights by number of documents: common share, explained share, R²."""
 
 import sys
 
@@ -10,12 +10,12 @@ SHARES = ("common_share", "r2_document", "r2")
 
 
 def main(run: str) -> None:
-    """Fit the weights of the first 2, 4, 8, … documents and print medians over heads."""
+    """Fit the weights of the first K, K/2, … documents and print medians over heads."""
     captured = measured(gs.open(run))
     count = captured.sizes["document"]
     while count >= 2:
-        few = captured.isel(document=slice(count), missing_dims="ignore")
-        medians = fit_weights(few)[list(SHARES)].median()
+        subset = captured.isel(document=slice(count), missing_dims="ignore")
+        medians = fit_weights(subset)[list(SHARES)].median()
         print(f"{count} documents:", *(f"{name} {float(medians[name]):.2f}" for name in SHARES))
         count //= 2
 

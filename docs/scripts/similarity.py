@@ -1,4 +1,4 @@
-"""Forms of similarity in a run: their errors, how often each is chosen, and where none exists."""
+"""Forms of similarity in a run: their errors, the number of selections, and infeasible fits."""
 
 import sys
 
@@ -7,20 +7,20 @@ from geostat.fits.similarity.fit import fit_similarity
 
 
 def main(run: str) -> None:
-    """Print a row a form, and the offset form's error in each document alone."""
+    """Print one row per form, and the error of the form with an offset for single documents."""
     tree = gs.open(run)
     similarity = tree["similarity"].to_dataset()
-    chosen = similarity["chosen"].values
-    print("form          median MAE by lag   chosen in   no vectors in (value heads)")
+    selected = similarity["chosen"].values
+    print("form          median MAE by lag   selected in   not PSD in (KV heads)")
     for place, form in enumerate(similarity["gram"].values):
-        one = similarity.sel(gram=form)
-        error = float(one["mae_by_lag"].median())
-        none = int((~one["feasible"]).sum())
-        print(f"{form:<13} {error:<19.4f} {(chosen == place).sum():<11} {none}")
+        fit = similarity.sel(gram=form)
+        error = float(fit["mae_by_lag"].median())
+        infeasible = int((~fit["feasible"]).sum())
+        print(f"{form:<13} {error:<19.4f} {(selected == place).sum():<13} {infeasible}")
     captured = tree["capture"].to_dataset()
     errors = [
-        fit_similarity(captured.isel(document=[one]))["mae_by_lag"].sel(gram="offset").median()
-        for one in range(captured.sizes["document"])
+        fit_similarity(captured.isel(document=[index]))["mae_by_lag"].sel(gram="offset").median()
+        for index in range(captured.sizes["document"])
     ]
     print("offset, each document alone:", *(f"{float(error):.3f}" for error in errors))
 

@@ -1,16 +1,18 @@
-"""Sharp bounds and directions of exact length: the truth may lie beyond a bound of Model G."""
+"""Sharp bounds and exactly unit directions: the truth may exceed a bound that holds under Model
+G.
+"""
 
 import numpy as np
 
 from theory import envelope
-from theory.audit.simulate import simulate
+from theory.evaluate.simulate import simulate
 
 HEAD = ([0.5, 0.5, 0], 1.0, np.eye(3), 16, [2])
-"""Weights, norm, cosines, d and N."""
+"""Weights, norm, Gram matrix, d and N."""
 
 
 def main(draws: int = 200_000) -> None:
-    """Print simulated E R for both kinds of directions beside the sharp upper bound."""
+    """Print simulated E R for both kinds of directions, and the sharp upper bound."""
     bound = envelope(*HEAD, edition="sharp", sink=None).recall_upper[0]
     unit = simulate(*HEAD, directions="unit", draws=draws, sink=None).recall[0]
     model = simulate(*HEAD, draws=draws, sink=None).recall[0]

@@ -1,4 +1,4 @@
-"""Weights of a run: what the fitted and the measured ones sum to."""
+"""Sums of fitted and of measured weights of a run."""
 
 import sys
 
@@ -8,12 +8,15 @@ import geostat as gs
 
 
 def main(run: str) -> None:
-    """Print medians over heads of the logarithm of both sums."""
+    """Print the logarithm of both sums, medians over heads."""
     weights = gs.open(run)["weights"].to_dataset()
     content = np.exp(weights["log_weight_mean"]).sum("position")
     measured = np.log(content + weights["p_sink"])
     print(f"log of the sum of the fitted weights: {float(weights['total_model_log'].median()):.2f}")
-    print(f"log of that of geometric means, sink as it is: {float(measured.median()):.2f}")
+    print(
+        f"log of the sum of geometric means, arithmetic for the sink:"
+        f" {float(measured.median()):.2f}"
+    )
 
 
 if __name__ == "__main__":

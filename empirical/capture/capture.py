@@ -1,10 +1,10 @@
-"""Drives a measurement: a source hands over layer by layer, observers turn each into numbers,
+"""Capture of a run: a source provides layers, observers turn each layer into numbers, and complete
 documents are appended to a store.
 
 Only one layer's tensors live at a time, so memory does not grow with the number of layers.
-Observers are functions of one layer of one document; a user adds a measurement by writing one. A
-source that has its documents measured elsewhere (`empirical.capture.cluster`) hands them over
-packed; they are written here, in their order, as any. Imports torch, and the store.
+Observers are functions of one layer of one document; users add measurements by writing one.
+Documents measured by workers (`empirical.capture.cluster`) arrive packed and are written here in
+order. Imports torch and the store.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +22,15 @@ import numpy as np
 
 from empirical.capture.identity import execution, provenance, refuse_other
 from empirical.capture.layer_view import RunShape
-from empirical.capture.measuring import Batch, Elsewhere, Measured, Measuring, Packed
+from empirical.capture.measuring import Batch, Measured, Measuring, WorkerSource
 from empirical.capture.observers import Observer, Progress
 from empirical.capture.source import Source, Tapped
-from empirical.measure.compilation import Compilation, compilation
+from empirical.measure.compiled import Compilation, compilation
 from empirical.measure.convention import Convention
 from empirical.sources.models import LoadedModel
 from empirical.sources.queries import LAST, Queries
 from empirical.sources.windows import Windows
-from empirical.store.handed import Place, place_beside
+from empirical.store.journal import Entry, Place, place_beside
 from empirical.store.lock import alone
 from empirical.store.manifest import read_root
 from empirical.store.store import Store
@@ -40,7 +39,7 @@ _thread = partial(ThreadPoolExecutor, 1)
 
 
 def capture(
-    model: LoadedModel | Source | Elsewhere,
+    model: LoadedModel | Source | WorkerSource,
     windows: Windows,
     path: Path,
     *,
@@ -56,36 +55,46 @@ def capture(
     on_progress: Callable[[Progress], None] | None = None,
     on_kept: Callable[[int], None] | None = None,
 ) -> Store:
-    """Measure every window with every observer, append it to the store at `path`, going on where an
-    equal run stopped, and return that, complete.
+    """Measure every window with every observer and append it to the store at `path`. Resumes an
+    equal run. Returns the complete store.
 
     Args:
-        model, windows: found and cut by `empirical.sources`; or another source of layers, here or
-            elsewhere, and the windows that these are of.
+        model, windows: found and cut by `empirical.sources`; or another source of layers, local or
+            remote, and its windows.
         observers: one per group of the store.
         n: sizes N of the selected set, ascending, at most the number of positions.
-        queries: which queries of a window are analysed.
-        convention, seed, batch: of ties and balls, of null baselines, windows in a forward pass.
-        measure: where layers are measured: "cpu", by compiled loops, "device", by torch on the
-            device where each lives, "auto": so unless that is the CPU.
-        settings: further provenance that makes two runs equal or not.
-        fresh: measure anew. What stands at `path` must be a run; it is thrown away once the first
-            document of the new one is complete.
+        queries: analysed queries of a window.
+        convention: treatment of ties and balls.
+        seed: seed of the null baselines.
+        batch: windows in one forward pass.
+        measure: where layers are measured: "cpu" (compiled loops), "device" (torch, on each layer's
+            device), or "auto" ("device" unless that is the CPU).
+        settings: further provenance in which equal runs must agree.
+        fresh: measure again. `path` must hold a run, which is deleted once the first document of
+            the new run is complete.
         on_progress: called after each layer and document.
-        on_kept: called by the thread that writes, with how many documents are safe in the store.
+        on_kept: called by the writing thread with the number of documents stored safely.
 
     Raises:
-        InputError: if a store of other settings stands at `path` or something that is no run, an
+        InputError: `path` holds a store with other settings or something that is no run, an
             observer refuses the model, a captured row holds NaN or infinity, or the disk is full.
-        StoreError: if the store at `path` is damaged.
-        KeyboardInterrupt: passed on after the documents that were complete are safe.
+        StoreError: the store at `path` is damaged.
+        KeyboardInterrupt: raised again after the complete documents are stored safely.
     """
-    options = {"n": n, "queries": queries, "convention": convention, "seed": seed, "batch": batch}
-    source: Source | Elsewhere = (
+    source: Source | WorkerSource = (
         Tapped(model, windows.token_ids[:1]) if isinstance(model, LoadedModel) else model
     )
-    where = execution(source.devices, measure)
-    recorded = provenance(source, windows, measure=where, settings=settings or {}, **options)
+    recorded = provenance(
+        source,
+        windows,
+        measure=execution(source.devices, measure),
+        settings=settings or {},
+        n=n,
+        queries=queries,
+        convention=convention,
+        seed=seed,
+        batch=batch,
+    )
     shape = RunShape(
         **source.sizes,
         positions=windows.token_ids.shape[1],
@@ -104,11 +113,9 @@ def capture(
 
 @dataclass(slots=True)
 class _Run:
-    """The state of one capture: which documents are done, the one being measured, and the one
-    being written behind it.
-    """
+    """State of one capture: complete documents, and those being measured and written."""
 
-    source: Source | Elsewhere
+    source: Source | WorkerSource
     windows: Windows
     path: Path
     measuring: Measuring
@@ -123,15 +130,13 @@ class _Run:
     pending: Future[None] | None = None
     compiled: Compilation | None = None
     place: Place | None = None
-    """Where who measures elsewhere may write."""
+    """Folder for documents that workers write themselves."""
     prepared: float = 0.0
-    """Seconds that another process took before it could measure."""
+    """Seconds of preparation in another process."""
 
     def complete(self) -> Store:
-        """Check what stands at `path`, the observers and the source itself, then measure what is
-        missing.
-        """
-        self.measuring.plans()  # an observer refuses here what it cannot measure
+        """Check the existing run, the observers and the source; measure missing documents."""
+        self.measuring.plans()  # observers refuse here models that they cannot measure
         self.store = self._existing()
         checked = None
         if self.store is None or "parity" not in self.store.attributes:
@@ -146,11 +151,11 @@ class _Run:
         return self.store
 
     def _existing(self) -> Store | None:
-        """The run that stands at `path` and is to be completed."""
+        """Return the run at `path` that is to be completed, or None."""
         if not self.path.exists():
             return None
         if self.fresh:
-            read_root(self.path, damaged=True)  # refuses what is no run
+            read_root(self.path, damaged=True)  # refuses anything but a run
             return None
         store = Store.open(self.path)
         refuse_other(store, self.recorded, self.windows)
@@ -159,26 +164,27 @@ class _Run:
         return store
 
     def _measure(self) -> None:
-        """Measure what is missing; a document is written while the next one is measured."""
-        total = len(self.windows.names)
+        """Measure the missing documents; each is written while the next is measured."""
         done = len(self.store.documents) if self.store else 0
         self.started = time.perf_counter()
         self._report(done, 0)
-        elsewhere = isinstance(self.source, Elsewhere)
+        by_workers = isinstance(self.source, WorkerSource)
         with (
-            place_beside(self.path) if elsewhere else nullcontext() as self.place,
+            place_beside(self.path) if by_workers else nullcontext() as self.place,
             compilation() as self.compiled,
             _thread("geostat-store") as writer,
-            _thread("geostat-beside") as beside,
+            _thread("geostat-background") as background,
         ):
             try:
-                with closing(self._measured(done, total, beside)) as every:
-                    for batch, measured in every:
+                with closing(self._measured(done, background)) as batches:
+                    for measured in batches:
                         self.measuring = self.measuring.seeing(measured.visible)
-                        self.tokens += batch.token_ids.size
+                        self.prepared = max(self.prepared, measured.prepared)
+                        self.tokens += len(measured.rows) * self.windows.token_ids.shape[1]
+                        done += len(measured.rows)
                         self._await_writer()
-                        self.pending = writer.submit(self._append, len(batch.rows), measured)
-                        self._report(batch.documents.stop, 0)
+                        self.pending = writer.submit(self._append, measured)
+                        self._report(done, 0)
             except KeyboardInterrupt as error:
                 self._await_writer()
                 raise KeyboardInterrupt(self._interrupted()) from error
@@ -187,30 +193,25 @@ class _Run:
                 if self.store is not None:
                     self.store.settle()
 
-    def _measured(
-        self, done: int, total: int, beside: Executor
-    ) -> Generator[tuple[Batch, Measured | Packed], None, None]:
-        """Yield each batch of the documents that are missing, measured here, or elsewhere."""
+    def _measured(self, done: int, background: Executor) -> Generator[Measured, None, None]:
+        """Yield each batch of missing documents, measured here or by workers."""
+        total = len(self.windows.names)
         batches = (
             Batch.of(self.windows, range(start, min(start + self.batch, total)))
             for start in range(done, total, self.batch)
         )
-        if isinstance(self.source, Elsewhere):
+        if isinstance(self.source, WorkerSource):
             assert self.place is not None
-            told, taken = tee(batches)
-            with closing(self.source.measured(self.measuring, told, self.place)) as every:
-                for batch, packed in zip(taken, every, strict=True):
-                    self.prepared = max(self.prepared, packed.prepared)
-                    yield batch, packed
+            yield from self.source.measured(self.measuring, batches, self.place)
             return
         for batch in batches:
             report = partial(self._report, batch.documents.start)
-            yield batch, self.measuring.batch(self.source, batch, beside, report)
+            yield self.measuring.batch(self.source, batch, background, report)
 
     def _await_writer(self) -> None:
-        """Wait for the document that is being written, and pass on what went wrong with it."""
+        """Wait for the document being written, and raise its error if any."""
         if self.pending is not None:
-            self.pending.exception()  # waits; where Ctrl-C breaks in, it is still pending
+            self.pending.exception()  # waits; after Ctrl-C it is still pending
             pending, self.pending = self.pending, None
             pending.result()
 
@@ -222,14 +223,14 @@ class _Run:
                 f" stood at {self.path} is kept."
             )
         kept = len(self.store.documents) if self.store else 0
-        how = "--resume in place of --fresh" if self.fresh else "--resume"
+        options = "--resume in place of --fresh" if self.fresh else "--resume"
         return (
             f"interrupted: {kept} of {total} documents are kept in {self.path}. Run the same"
-            f" command again with {how} to go on."
+            f" command again with {options} to go on."
         )
 
-    def _append(self, documents: int, measured: Measured | Packed) -> None:
-        for place in range(documents):
+    def _append(self, measured: Measured) -> None:
+        for row, content in zip(measured.rows, measured.contents, strict=True):
             store = self.store or Store.create(
                 self.path,
                 provenance=self.recorded,
@@ -237,9 +238,12 @@ class _Run:
                 documents=len(self.windows.names),
                 fresh=self.fresh,
             )
-            if isinstance(self.source, Elsewhere) and self.place is not None:
+            if isinstance(self.source, WorkerSource) and self.place is not None:
                 store.drafting = partial(self.source.drafted, self.place)
-            measured.append(place, store)
+            if isinstance(content, Entry):
+                store.append_entry(content)
+            else:
+                store.append(row, content.arrays)
             self.store = store
             if self.on_kept is not None:
                 self.on_kept(len(store.documents))
@@ -249,6 +253,7 @@ class _Run:
             return
         total, positions = self.windows.token_ids.shape
         part = min(self.batch, total - documents) * positions * layer / self.measuring.shape.layers
+        compiling = self.compiled.seconds if self.compiled else 0.0
         self.on_progress(
             Progress(
                 documents=documents,
@@ -257,9 +262,6 @@ class _Run:
                 layers=self.measuring.shape.layers,
                 tokens=self.tokens + part,
                 tokens_left=(total - documents) * positions - part,
-                seconds=time.perf_counter()
-                - self.started
-                - (self.compiled.seconds if self.compiled else 0.0)
-                - self.prepared,
+                seconds=time.perf_counter() - self.started - compiling - self.prepared,
             )
         )

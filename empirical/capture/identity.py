@@ -1,7 +1,7 @@
-"""Where a run's numbers come from: everything that must be equal for two runs to be the same, and
-what tells them apart.
+"""Identity of a run: provenance that must agree for two runs to be the same, and the comparison of
+two runs.
 
-Imports the versions of what computes. Nothing here but `machine` changes from run to run.
+Imports the versions of the numerical libraries. Only `machine` changes from run to run.
 """
 
 from __future__ import annotations
@@ -21,42 +21,34 @@ from empirical.capture.source import Described
 from empirical.errors import InputError
 from empirical.measure.convention import Convention
 from empirical.schema import SCHEMA_VERSION
-from empirical.sources.fingerprint import other_output
+from empirical.sources.identity import other_output
 from empirical.sources.queries import Queries
 from empirical.sources.windows import Windows
 from empirical.store.stored_run import StoredRun
 
 LIBRARIES = ("torch", "transformers", "numpy", "numba")
-"""Whose versions can move a measured number."""
+"""Libraries whose version can change a measured number."""
 
 UNTOLD = {"measure": "cpu"}
-"""What runs were whose provenance does not tell it, as it was not to be chosen."""
+"""Values for entries that older provenance lacks, from before they became options."""
 
 UNTOLD_OF_MODEL = frozenset({"config_sha256", "code_sha256", "fingerprint"})
-"""What a run's provenance may not tell of its model: where it does not, any will do."""
+"""Model entries that older provenance may lack; any value then matches."""
 
 FINGERPRINT = "model.fingerprint"
-"""What the provenance tells of what a model does, compared within rounding."""
+"""Model fingerprint in the provenance, compared within rounding."""
 
 RECORDED_ONLY = "git_commit"
-"""All other provenance must agree before documents are added to a store."""
+"""Entry that may differ; all other provenance must agree before documents are added to a store."""
 
 
 def git_commit() -> str:
-    """Commit of the checkout this package runs from, with +changes when files differ from it;
-    empty outside a checkout.
-    """
+    """Return the commit of this package's checkout, with +changes if modified; else empty."""
     checkout = Path(__file__).resolve().parents[2]
     if not (checkout / ".git").exists():
         return ""
-    describe = [
-        "git",
-        "describe",
-        "--always",
-        "--abbrev=40",
-        "--exclude=*",
-        "--dirty=+changes",
-    ]  # no tag stands in for the commit
+    # --exclude: never a tag in place of the commit
+    describe = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+changes"]
     try:
         return subprocess.run(
             describe, cwd=checkout, capture_output=True, text=True, check=True
@@ -74,11 +66,9 @@ def asked_for(
     seed: int,
     batch: int,
 ) -> dict[str, Any]:
-    """The part of the provenance that is known before a model's weights are read: text and
-    options.
-    """
+    """Return the provenance that is known before a model is loaded: text and options."""
     return {
-        "corpus": {  # it does not change when documents are added
+        "corpus": {  # unchanged when documents are added
             "name": windows.corpus,
             **({"population": windows.population} if windows.population else {}),
         },
@@ -98,9 +88,7 @@ def asked_for(
 
 
 def execution(devices: Collection[str], measure: str) -> str:
-    """Return where layers that live on `devices` are measured, as the provenance has it: "cpu",
-    "device", or "auto" where some of them live on the CPU and some do not.
-    """
+    """Return where layers on `devices` are measured: "cpu", "device", or "auto" (some of each)."""
     if measure != "auto":
         return measure
     on_cpu = {device == "cpu" for device in devices}
@@ -115,13 +103,11 @@ def provenance(
     settings: Mapping[str, Any],
     **options: Any,
 ) -> dict[str, Any]:
-    """Everything a store's root says of its run; plain JSON types. measure: as `execution` tells
-    it; options: as in `asked_for`.
-    """
-    own, *others = versions().items()
+    """Return a store's provenance, in JSON types; options: those of `asked_for`."""
+    geostat, *others = versions().items()
     return {
         "schema_version": SCHEMA_VERSION,
-        "geostat_version": own[1],
+        "geostat_version": geostat[1],
         "git_commit": git_commit(),
         "versions": dict(others),
         "model": source.provenance(),
@@ -132,53 +118,51 @@ def provenance(
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what can move a measured number: geostat's, then the libraries'."""
+    """Return the versions that can change a measured number: geostat's, then the libraries'."""
     try:
-        own = version("attention-geostat")
+        installed = version("attention-geostat")
     except PackageNotFoundError:
-        own = "unknown"
-    return {"geostat": own} | {name: version(name) for name in LIBRARIES}
+        installed = "unknown"
+    return {"geostat": installed} | {name: version(name) for name in LIBRARIES}
 
 
 def refuse_other(store: StoredRun, recorded: Mapping[str, Any], windows: Windows) -> None:
-    """Refuse a run that is not the one `recorded`, or holds other documents than the first of
-    `windows`: two runs are never mixed in one store.
-
-    Raises:
-        InputError: naming what differs.
+    """Refuse by an InputError a run with other provenance than `recorded`, or whose documents are
+    not the first of `windows`: two runs are never mixed in one store.
     """
-    held, names, does = store.documents, windows.names, None
+    documents, names, fingerprint_difference = store.documents, windows.names, None
     for name, old, new in differing(store.attributes, recorded):
         if name == FINGERPRINT:
-            does = new  # told last: where the text differs, so does what a model makes of it
+            fingerprint_difference = new  # reported last: another text also changes the fingerprint
             continue
         raise InputError(
             f"{store.path}: was measured with {name} = {old}, this run has {new}. Use --fresh"
             " to measure again, or another --out."
         )
-    if len(held) > len(names):
+    if len(documents) > len(names):
         raise InputError(
-            f"{store.path}: holds {len(held)} documents, this run asks for {len(names)}. "
-            f"Use --documents {len(held)} or more, --fresh, or another --out."
+            f"{store.path}: holds {len(documents)} documents, this run has {len(names)}. "
+            f"Use --documents {len(documents)} or more, --fresh, or another --out."
         )
-    for row, name, digest in zip(held, names, windows.sha256, strict=False):
+    for row, name, digest in zip(documents, names, windows.sha256, strict=False):
         if digest and row["sha256"] != digest:
-            seen = f"holds document {row['name']!r} where this run reads {name!r} with other tokens"
+            seen = f"holds document {row['name']!r}, but this run reads {name!r} with other tokens"
             raise InputError(f"{store.path}: {seen}. Use --fresh, or another --out.")
-    if does is not None:
+    if fingerprint_difference is not None:
         raise InputError(
             f"{store.path}: was measured with a model that computes other numbers from the same"
-            f" tokens ({does}), as where a hook, a module or code was changed. Use --fresh to"
-            " measure again, or another --out."
+            f" tokens ({fingerprint_difference}); a hook, a module or code may have changed. Use"
+            " --fresh to measure"
+            " again, or another --out."
         )
 
 
-def differing(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """What bars a resume: (name, stored, asked) of each entry of the provenance asked for that
-    differs, innermost name first.
+def differing(stored: Mapping[str, Any], expected: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Return the differences that prevent a resume: (name, stored, expected) of each entry of the
+    new provenance that differs, by innermost name.
     """
     out = []
-    for name, new in asked.items():
+    for name, new in expected.items():
         old = stored.get(name, UNTOLD.get(name))
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             out += _differing_within(name, old, new)
@@ -188,24 +172,22 @@ def differing(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> list[tuple
 
 
 def _differing_within(
-    name: str, stored: Mapping[str, Any], asked: Mapping[str, Any]
+    name: str, stored: Mapping[str, Any], expected: Mapping[str, Any]
 ) -> list[tuple[str, Any, Any]]:
-    """As `differing`, of the entries of one; a fingerprint last, for others say more."""
+    """Return `differing` within one entry; a fingerprint last, because others say more."""
     out, last = [], []
-    for key in sorted({*stored, *asked}):
-        old, new, whole = stored.get(key), asked.get(key), f"{name}.{key}"
-        if whole == FINGERPRINT and old and new:
-            where = other_output(old, new, str(asked.get("dtype")))
-            last += [(whole, "one", f"another from {where} on")] if where else []
+    for key in sorted({*stored, *expected}):
+        old, new, full_name = stored.get(key), expected.get(key), f"{name}.{key}"
+        if full_name == FINGERPRINT and old and new:
+            if place := other_output(old, new, str(expected.get("dtype"))):
+                last = [(full_name, "one", f"another from {place} on")]
         elif old != new and not (key in UNTOLD_OF_MODEL and old is None):
-            out.append((whole, old, new))
+            out.append((full_name, old, new))
     return out + last
 
 
 def machine() -> dict[str, Any]:
-    """What may differ between equal runs: host, processor, threads. It goes to run.json beside
-    the store, never into it.
-    """
+    """Return what may differ between equal runs, for run.json: host, processor, threads."""
     return {
         "host": platform.node(),
         "platform": platform.platform(),

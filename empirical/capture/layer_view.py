@@ -1,16 +1,21 @@
-"""What an observer sees: the lengths of a run, and one layer of one document as it was tapped.
-Imports torch for its tensors.
+"""Input of an observer: the sizes of a run, and one tapped layer of one document; on a device,
+several layers at once, with results that stay there until the document is complete.
+
+The heads of these layers are concatenated. A device runs some hundred operations per layer, many of
+them small, so several layers at once cost hardly more than one. A copy to the host waits for all
+queued work; one copy per document instead of one per number keeps the queue filled. Imports torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import torch
 import xarray as xr
+from torch import Tensor
 
 from empirical.errors import InputError
 from empirical.measure.convention import Convention
@@ -20,10 +25,12 @@ from empirical.schema import coordinates
 from empirical.sources.queries import LAST, Queries
 from empirical.tap.tap import TappedLayer
 
+Key = TypeVar("Key", bound=Hashable)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunShape:
-    """The lengths of a run: what an observer needs to lay out its arrays."""
+    """Sizes of a run, from which an observer lays out its arrays."""
 
     layers: int
     heads: int
@@ -36,14 +43,12 @@ class RunShape:
     queries: Queries = LAST
     """Analysed queries of a document."""
     token_ids: bool = True
-    """Whether it is known which tokens the documents are."""
+    """Whether the documents' tokens are known."""
     visible: tuple[int, ...] = ()
-    """Visible tokens T of each layer."""
+    """Number of visible tokens T of each layer."""
 
     def coordinates(self, *names: str) -> dict[str, xr.Variable]:
-        """The axes that every group shares, those of them that `names` asks for, with the labels
-        that hang on them.
-        """
+        """Return the axes in `names`, shared by all groups, with their label coordinates."""
         tokens, heads = np.asarray(self.visible, dtype=np.int64), np.arange(self.heads)
         labels = {
             "layer": {
@@ -64,27 +69,25 @@ class RunShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerView:
-    """One layer of one document: the tokens that its last query sees, and the rows of every
-    analysed query.
-    """
+    """One layer of one document: what its last query sees, and the rows of all queries."""
 
     layer: int
     document: int
     seed: tuple[int, ...]
-    alpha: torch.Tensor
-    """(head, token) float32, attention row of the last query."""
-    values: torch.Tensor
+    alpha: Tensor
+    """Attention row of the last query, (head, token) float32."""
+    values: Tensor
     """(kv_head, token, dimension) float32."""
     first: int
-    """Position of the first visible token; 0 when the sink is visible."""
+    """Position of the first visible token; 0 if the sink is visible."""
     rows: Sequence[Row]
-    """The analysed queries in ascending order; the last of them is the window's last."""
-    every: torch.Tensor
-    """(kv_head, position, dimension) float32, value states of all positions."""
+    """Analysed queries in ascending order; the last is the window's last query."""
+    every: Tensor
+    """Value states of all positions, (kv_head, position, dimension) float32."""
     shape: RunShape
 
     on_device: bool = False
-    """Whether the tensors are on the device where the layer lives, to be measured there."""
+    """Whether the tensors are on the layer's device, to be measured there."""
 
     @property
     def sink(self) -> bool:
@@ -92,14 +95,16 @@ class LayerView:
         return self.first == 0
 
     def on_host(self) -> LayerView:
-        """Return the layer with its tensors on the CPU, to be measured there."""
+        """Return the layer with its tensors on the CPU."""
         alpha = [torch.as_tensor(row.alpha).cpu() for row in self.rows]
         every = self.every.cpu()
         return replace(
             self,
             alpha=alpha[-1],
             values=every[:, self.first :],
-            rows=[replace(row, alpha=own) for row, own in zip(self.rows, alpha, strict=True)],
+            rows=[
+                replace(row, alpha=weights) for row, weights in zip(self.rows, alpha, strict=True)
+            ],
             every=every,
             on_device=False,
         )
@@ -112,18 +117,18 @@ def layer_view(
     shape: RunShape,
     *,
     on_device: bool,
-    **which: Any,
+    **kwargs: Any,
 ) -> LayerView:
-    """Return what an observer sees of one document of a tapped layer, on its device or on the CPU;
-    `positions` are those of its analysed queries, `which` the document and the seed.
+    """Return an observer's view of one document of a tapped layer, on its device or on the CPU.
+    `positions` are those of its analysed queries; `kwargs` are the document and the seed.
     """
     firsts = tapped.first[slot]
     alpha, every = tapped.alpha[slot].float(), tapped.values[slot].float()
     if not on_device:
         alpha, every = alpha.cpu(), every.cpu()
     rows = [
-        Row(position=at, first=first, alpha=row[:, first : at + 1])
-        for at, first, row in zip(positions, firsts, alpha, strict=True)
+        Row(position=position, first=first, alpha=row[:, first : position + 1])
+        for position, first, row in zip(positions, firsts, alpha, strict=True)
     ]
     return LayerView(
         layer=tapped.index,
@@ -134,25 +139,23 @@ def layer_view(
         every=every,
         shape=shape,
         on_device=on_device,
-        **which,
+        **kwargs,
     )
 
 
 KV_HEAD_RANGE: Final = "kv_head range"
 FAULTS: Final = {
-    "head": "NaN or infinity in the captured row. Try --dtype float32; if it stays, the model's"
+    "head": "NaN or infinity in the captured row. Try --dtype float32; if it persists, the model's"
     " weights are damaged.",
-    KV_HEAD_RANGE: f"its largest value state is not from {LEAST:.1g} to {MOST:.1g}, which float32"
-    " can square. Scale the values; of a model, look at its weights.",
+    KV_HEAD_RANGE: f"its largest value state is not between {LEAST:.1g} and {MOST:.1g}, which"
+    " float32 can square. Scale the values, or check the model's weights.",
 }
-"""What is wrong with a row that fails a check, by that."""
+"""Message for a row that fails a check, by check."""
 FAULTS["kv_head"] = FAULTS["head"]
 
 
 def refuse_unsound(view: LayerView, name: str) -> None:
-    """Refuse NaN, infinity, and values that cannot be squared, in what was captured, naming
-    document, layer and head.
-    """
+    """Refuse captured arrays with NaN, infinity or values that cannot be squared."""
     for what, tensor in (*(("head", row.alpha) for row in view.rows), ("kv_head", view.every)):
         rows = np.asarray(tensor).reshape(len(tensor), -1)
         finite = np.isfinite(rows.min(axis=1)) & np.isfinite(rows.max(axis=1))
@@ -160,10 +163,8 @@ def refuse_unsound(view: LayerView, name: str) -> None:
     refuse_unless(in_range(np.asarray(view.every)), name, view.layer, KV_HEAD_RANGE)
 
 
-def sound_rows(view: LayerView) -> dict[str, torch.Tensor]:
-    """Return, by check, whether what was captured passes, of each head or of each kv_head, on the
-    layer's device.
-    """
+def sound_rows(view: LayerView) -> dict[str, Tensor]:
+    """Return, by check, which heads or kv_heads pass, on the layer's device."""
     weights = torch.cat([torch.as_tensor(row.alpha) for row in view.rows], dim=1)
     return {
         "head": weights.isfinite().all(dim=1),
@@ -173,10 +174,126 @@ def sound_rows(view: LayerView) -> dict[str, torch.Tensor]:
 
 
 def refuse_unless(sound: np.ndarray, name: str, layer: int, what: str) -> None:
-    """Refuse a document of which a captured row, one of each head or kv_head, fails the check
-    `what`.
-    """
+    """Refuse a document if a captured row, one per head or kv_head, fails the check `what`."""
     if not sound.all():
         head = int(np.flatnonzero(~sound)[0])
         kind = what.partition(" ")[0]
         raise InputError(f"document {name!r}, layer {layer}, {kind} {head}: {FAULTS[what]}")
+
+
+LAYERS: Final = 8
+"""Most layers measured together; their weights and values stay on the device until then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """Layers, in order, whose queries see equally many tokens."""
+
+    views: Sequence[LayerView]
+    alpha: Tensor
+    """Attention rows of the last query, (layer · head, token)."""
+    values: Tensor
+    """Value states of the visible tokens, (layer · kv_head, token, dimension)."""
+    every: Tensor
+    """Value states of all positions, (layer · kv_head, position, dimension)."""
+    rows: Sequence[Row]
+    """Analysed queries, with the weights of all layers."""
+
+    @property
+    def shape(self) -> RunShape:
+        """Sizes of the run."""
+        return self.views[0].shape
+
+    @property
+    def sink(self) -> bool:
+        """Whether the first token is the sink."""
+        return self.views[0].sink
+
+    @property
+    def seeds(self) -> list[tuple[int, ...]]:
+        """Seed of each layer."""
+        return [view.seed for view in self.views]
+
+    def apart(self, measured: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Split the measurements by layer: tensors along their heads, arrays repeated."""
+        count = len(self.views)
+        parts = {
+            name: array.chunk(count) if isinstance(array, Tensor) else [array] * count
+            for name, array in measured.items()
+        }
+        return [{name: part[index] for name, part in parts.items()} for index in range(count)]
+
+
+def alike(first: LayerView, second: LayerView) -> bool:
+    """Return whether two layers may be measured together: equal device and visible ranges."""
+    ranges = ([(row.position, row.first) for row in view.rows] for view in (first, second))
+    return first.every.device == second.every.device and next(ranges) == next(ranges)
+
+
+def together(views: Sequence[LayerView]) -> Together:
+    """Concatenate the tensors of some layers, all `alike`."""
+    rows = [
+        replace(row, alpha=torch.cat([torch.as_tensor(view.rows[query].alpha) for view in views]))
+        for query, row in enumerate(views[0].rows)
+    ]
+    every, last = torch.cat([view.every for view in views]), rows[-1].alpha
+    assert isinstance(last, Tensor)
+    return Together(
+        views=views, alpha=last, values=every[:, views[0].first :], every=every, rows=rows
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """An array that a function computes from tensors once they are on the host."""
+
+    tensors: tuple[Tensor, ...]
+    finish: Callable[..., np.ndarray]
+
+
+def fetched(waiting: Mapping[Key, Tensor | Later]) -> dict[Key, np.ndarray]:
+    """Return the final arrays by key, with one transfer from each device."""
+    later = {
+        key: Later((value,), np.asarray) if isinstance(value, Tensor) else value
+        for key, value in waiting.items()
+    }
+    arrays = iter(to_host([tensor for value in later.values() for tensor in value.tensors]))
+    return {
+        key: value.finish(*(next(arrays) for _ in value.tensors)) for key, value in later.items()
+    }
+
+
+def to_host(tensors: list[Tensor]) -> list[np.ndarray]:
+    """Return tensors as arrays, in order; those of one device are concatenated there and copied at
+    once.
+
+    >>> to_host([torch.tensor([True]), torch.tensor([[1.5, 2.5]])])
+    [array([ True]), array([[1.5, 2.5]], dtype=float32)]
+    """
+    out: dict[int, np.ndarray] = {}
+    for device in {tensor.device for tensor in tensors}:
+        # Widest dtypes first, so that each array is aligned.
+        on_device = sorted(
+            (place for place, tensor in enumerate(tensors) if tensor.device == device),
+            key=lambda place: -tensors[place].element_size(),
+        )
+        flat = [tensors[place].reshape(-1).view(torch.uint8) for place in on_device]
+        data = _copied(torch.cat(flat)).numpy()
+        start = 0
+        for place in on_device:
+            tensor = tensors[place]
+            stop = start + tensor.numel() * tensor.element_size()
+            dtype = torch.empty(0, dtype=tensor.dtype).numpy().dtype
+            out[place] = data[start:stop].view(dtype).reshape(tensor.shape)
+            start = stop
+    return [out[place] for place in range(len(tensors))]
+
+
+def _copied(data: Tensor) -> Tensor:
+    """Copy bytes to the host; from CUDA into pinned memory, which saves a second copy."""
+    if data.device.type != "cuda":
+        return data.cpu()
+    host = torch.empty(data.shape, dtype=data.dtype, pin_memory=True)
+    host.copy_(data, non_blocking=True)
+    torch.cuda.current_stream(data.device).synchronize()
+    return host

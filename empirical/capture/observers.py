@@ -1,26 +1,26 @@
-"""Observers: what one sees and gives, and those that come with geostat, the geometry of every head,
-its null baselines, means over several queries of a document, and sinks by what they do.
+"""Observers: their interface, and those of geostat for the geometry of every head, null baselines,
+means over several queries of a document, and functional sinks.
 
-An observer sees the shape of the run and one layer of one document, and gives the arrays that it
-fills; `Progress` tells how far the run is. Source: arXiv 2602.01893, (1)-(8), (18)-(20), Figures 2,
-3, 5, 7 and 9. Imports the measurements and the plan of a stored group.
+An observer receives the sizes of the run and one layer of one document, and returns named arrays.
+`Progress` reports how far a run is. Source: arXiv 2602.01893, (1)-(8), (18)-(20), Figures 2, 3, 5,
+7 and 9. Imports the measurements and the plan of a stored group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from empirical.capture import on_device
-from empirical.capture.layer_view import LayerView, RunShape
-from empirical.capture.together import Together
-from empirical.capture.waiting import Later
+from empirical.capture.layer_view import Later, LayerView, RunShape, Together
 from empirical.errors import InputError
 from empirical.measure import nulls, queries
+from empirical.measure.device import layer as device_layer
+from empirical.measure.device import nulls as device_nulls
+from empirical.measure.device import queries as device_queries
 from empirical.measure.layer import (
     COMPONENTS,
     cosine_bins,
@@ -29,23 +29,22 @@ from empirical.measure.layer import (
     position_blocks,
     principal_components,
 )
-from empirical.measure.query_records import QUERIES
+from empirical.measure.queries import Row
 from empirical.measure.sinks import SINKS, find_sinks
-from empirical.schema import CAPTURE, NULL, NULLS, PRINCIPAL, coordinates
+from empirical.schema import CAPTURE, NULL, NULLS, PRINCIPAL, QUERIES, coordinates
 from empirical.store.layout import GroupPlan
 
 MOST_NAMED_HEADS = 12
-"""Principal components are a picture, not a statistic: at most a page of them."""
+"""Most heads with principal components, which are a picture rather than a statistic: one page."""
 
 
 class Observer(Protocol):
-    """A measurement of one layer: the group it fills, how that is laid out, and the function
-    itself.
+    """A measurement of one layer: the group that it fills, the group's layout, and the function.
 
-    One that can measure layers where they live has a method `on_device` besides: from several of
-    them (`Together`) to the arrays of each, of which tensors and `Later` wait there until the
-    document is whole. It must not wait for the device. All others get tensors on the CPU. One that
-    has `beside` set is called in a thread beside the model's own there, too, if that has several.
+    An observer with a method `on_device` measures layers on their device: it maps several layers
+    (`Together`) to the arrays of each. Tensors and `Later` stay on the device until the document is
+    complete; the method must not wait for the device. Other observers get tensors on the CPU. On a
+    machine with several cores, an observer with `in_background` set runs in a background thread.
     """
 
     @property
@@ -53,19 +52,19 @@ class Observer(Protocol):
         """Name of the group."""
 
     def plan(self, shape: RunShape) -> GroupPlan:
-        """Variables, coordinates and sizes of the group."""
+        """Return variables, coordinates and sizes of the group."""
 
     def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
-        """Named arrays, each with its variable's dimensions after `layer`; `position` may be
-        shorter (the visible suffix), `lag` too (the first).
+        """Return named arrays, each with its variable's dimensions after `layer`; `position` may be
+        shorter (the visible suffix), and so may `lag` (the first lags).
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a capture is. `tokens` counts what was measured in this process, a layer as its
-    share; layers count within the batch under way. `seconds` leave out what kernels took to
-    compile.
+    """Progress of a capture. `tokens` counts those measured in this process, with layers as
+    fractions; `layer` counts within the current batch. `seconds` exclude the compilation of
+    kernels.
     """
 
     documents: int
@@ -78,7 +77,7 @@ class Progress:
 
 
 class Buffers:
-    """The arrays of one document while it is measured, filled layer by layer."""
+    """Arrays of one document, filled layer by layer during its measurement."""
 
     def __init__(self, plans: Mapping[str, GroupPlan]) -> None:
         self.plans = plans
@@ -91,15 +90,13 @@ class Buffers:
         }
 
     def put(self, group: str, layer: int, measured: Mapping[str, np.ndarray]) -> None:
-        """Place one layer's arrays: `position` right-aligned (the visible suffix), every other
-        dimension left-aligned.
-        """
+        """Store one layer's arrays, left-aligned except `position` (the visible suffix)."""
         for name, value in measured.items():
             variable = self.plans[group].variables[name]
             if variable.dims[:1] != ("layer",):
                 np.copyto(self.arrays[group][name], value, where=~np.isnan(value))
                 continue
-            target = self.arrays[group][name][layer, ...]  # a view, of one number too
+            target = self.arrays[group][name][layer, ...]  # a view, even of a single number
             where = tuple(
                 slice(full - part, full) if dim == "position" else slice(0, part)
                 for dim, full, part in zip(
@@ -113,9 +110,7 @@ class Buffers:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Everything of /capture: separability, curves over N, norms, cosines by lag; principal
-    components of `named` heads (layer, head).
-    """
+    """Variables of /capture; principal components of the `named` heads (layer, head)."""
 
     named: Sequence[tuple[int, int]] = ()
     group: ClassVar[str] = "capture"
@@ -123,11 +118,8 @@ class Geometry:
     def plan(self, shape: RunShape) -> GroupPlan:
         """Lay out /capture."""
         refuse_unknown_heads(self.named, layers=shape.layers, heads=shape.heads)
-        bins, edges, blocks = (
-            lag_bins(shape.positions),
-            cosine_bins(),
-            position_blocks(shape.positions),
-        )
+        bins, blocks = lag_bins(shape.positions), position_blocks(shape.positions)
+        edges = cosine_bins()
         axes = shape.coordinates("layer", "head", "kv_head", "position", "n") | coordinates(
             lag=np.arange(1, max(shape.positions - 1, 1)),
             lag_bin=np.arange(len(bins)),
@@ -150,50 +142,59 @@ class Geometry:
             "convention": shape.convention.value,
             "positions": shape.positions,
         }
-        known = {
+        variables = {
             name: row for name, row in CAPTURE.items() if shape.token_ids or name != "token_id"
         }
         return GroupPlan(
-            variables=known | (PRINCIPAL if self.named else {}),
+            variables=variables | (PRINCIPAL if self.named else {}),
             coordinates=axes,
             attributes=attributes,
         )
 
     def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
         """Measure one layer of one document."""
-        shape = view.shape
-        measured = measure_layer(
-            view.alpha,
-            view.values,
-            shape.n,
-            sink=view.sink,
-            convention=shape.convention,
-            positions=shape.positions,
-        )
+        measured: Mapping[str, np.ndarray] = self._measured(view, measure_layer)
         if not self.named:
             return measured
         components = self._components(view)
-        return measured | {"principal_components": components.finish(*components.tensors)}
+        return {**measured, "principal_components": components.finish(*components.tensors)}
 
     def on_device(self, layers: Together) -> list[dict[str, Any]]:
-        """Measure layers on the device; principal components on the CPU, when all is there."""
-        measured = on_device.geometry(layers)
+        """Measure layers on the device; principal components on the CPU, after the transfer."""
+        measured = layers.apart(self._measured(layers, device_layer.measure_layer))
         if self.named:
-            for one, view in zip(measured, layers.views, strict=True):
-                one["principal_components"] = self._components(view)
+            for arrays, view in zip(measured, layers.views, strict=True):
+                arrays["principal_components"] = self._components(view)
         return measured
 
+    @staticmethod
+    def _measured(view: LayerView | Together, measure: Callable[..., Any]) -> Any:
+        return measure(
+            view.alpha,
+            view.values,
+            view.shape.n,
+            sink=view.sink,
+            convention=view.shape.convention,
+            positions=view.shape.positions,
+        )
+
     def _components(self, view: LayerView) -> Later:
-        """Principal components of the named heads of this layer; NaN for those of other layers."""
+        """Return principal components of this layer's named heads; NaN for other layers'."""
         shape = view.shape
-        here = [(at, head) for at, (layer, head) in enumerate(self.named) if layer == view.layer]
+        matches = [
+            (index, head) for index, (layer, head) in enumerate(self.named) if layer == view.layer
+        ]
         group = shape.heads // shape.kv_heads
-        rows = [one for _, head in here for one in (view.alpha[head], view.values[head // group])]
-        finish = partial(self._laid, [at for at, _ in here], shape.positions, view.first)
+        rows = [
+            tensor
+            for _, head in matches
+            for tensor in (view.alpha[head], view.values[head // group])
+        ]
+        finish = partial(self._laid, [index for index, _ in matches], shape.positions, view.first)
         return Later(tuple(rows), finish)
 
     def _laid(self, places: Sequence[int], positions: int, first: int, *rows: Any) -> np.ndarray:
-        """Lay out the components of some heads, each given by its weights and its values."""
+        """Assemble the components of some heads, each given by its weights and values."""
         components = np.full((len(self.named), positions, COMPONENTS), np.nan, dtype=np.float32)
         for place, alpha, values in zip(places, rows[::2], rows[1::2], strict=True):
             components[place, first:] = principal_components(alpha, values)
@@ -202,8 +203,8 @@ class Geometry:
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """Everything of /null: what separability a random selection, and random directions, would
-    have at the same weights and norms; means over the analysed queries of a document.
+    """Variables of /null: separability of a random selection, and of random directions, at the same
+    weights and norms; means over the analysed queries of a document.
     """
 
     group: ClassVar[str] = "null"
@@ -216,28 +217,33 @@ class Baselines:
         )
 
     def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
-        """Draw both baselines for one layer of one document; the seed depends on run, window and
-        layer only.
-        """
-        n, convention = view.shape.n, view.shape.convention
-        if len(view.rows) > 1:
-            return queries.null_layer(
-                view.rows, view.every, n, seed=view.seed, convention=convention
-            )
-        return nulls.measure_layer(
-            view.alpha, view.values, n, seed=view.seed, convention=convention
-        )
+        """Draw both baselines for one layer; the seed depends only on run, window and layer."""
+        measures = nulls.measure_layer, queries.null_layer
+        drawn: Mapping[str, np.ndarray] = self._drawn(view, *measures, seed=view.seed)
+        return drawn
 
     def on_device(self, layers: Together) -> list[dict[str, Any]]:
-        """Draw both baselines on the device, of each layer by its seed."""
-        return on_device.baselines(layers)
+        """Draw both baselines on the device, with each layer's seed."""
+        measures = device_nulls.measure_layer, device_queries.null_layer
+        return layers.apart(self._drawn(layers, *measures, seeds=layers.seeds))
+
+    @staticmethod
+    def _drawn(
+        view: LayerView | Together,
+        one: Callable[..., Any],
+        several: Callable[..., Any],
+        **seed: Any,
+    ) -> Any:
+        """Draw by the function for one analysed query, or for several."""
+        options = {"convention": view.shape.convention, **seed}
+        if len(view.rows) > 1:
+            return several(view.rows, view.every, view.shape.n, **options)
+        return one(view.alpha, view.values, view.shape.n, **options)
 
 
 @dataclass(frozen=True, slots=True)
 class QueryMeans:
-    """Everything of /queries: what depends on the query, averaged over the analysed queries of a
-    document; for runs with more than one.
-    """
+    """Variables of /queries: means over the analysed queries of a document, if several."""
 
     group: ClassVar[str] = "queries"
 
@@ -250,19 +256,25 @@ class QueryMeans:
 
     def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
         """Average one layer of one document."""
-        positions = {"query_position": np.array([row.position for row in view.rows], np.int32)}
-        return positions | queries.measure_layer(
+        return _query_positions(view.rows) | queries.measure_layer(
             view.rows, view.every, view.shape.n, convention=view.shape.convention
         )
 
     def on_device(self, layers: Together) -> list[dict[str, Any]]:
         """Average layers on the device."""
-        return on_device.query_means(layers)
+        measured = device_queries.measure_layer(
+            layers.rows, layers.every, layers.shape.n, convention=layers.shape.convention
+        )
+        return layers.apart(_query_positions(layers.rows) | measured)
+
+
+def _query_positions(rows: Sequence[Row]) -> dict[str, Any]:
+    return {"query_position": np.array([row.position for row in rows], np.int32)}
 
 
 @dataclass(frozen=True, slots=True)
 class Sinks:
-    """Everything of /sinks: tokens that are short and much attended, wherever they stand."""
+    """Variables of /sinks: functional sinks (short value, much attention) at any position."""
 
     group: ClassVar[str] = "sinks"
 
@@ -271,18 +283,16 @@ class Sinks:
         return GroupPlan(variables=SINKS, coordinates=shape.coordinates("layer", "head"))
 
     def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
-        """Find those of one layer of one document."""
+        """Find the functional sinks of one layer of one document."""
         return find_sinks(view.rows, view.every)
 
 
 def refuse_unknown_heads(named: Sequence[tuple[int, int]], *, layers: int, heads: int) -> None:
-    """Refuse by an InputError names (layer, head) of heads that a model of so many has not, and
-    more names than are kept.
-    """
+    """Refuse by an InputError heads (layer, head) that the model lacks, or too many names."""
     if len(named) > MOST_NAMED_HEADS:
         raise InputError(
-            f"{len(named)} heads were named for principal components, at most {MOST_NAMED_HEADS}"
-            " are kept. Name fewer."
+            f"{len(named)} heads were named for principal components, expected at most"
+            f" {MOST_NAMED_HEADS}. Name fewer."
         )
     for layer, head in named:
         if not (0 <= layer < layers and 0 <= head < heads):

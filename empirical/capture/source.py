@@ -1,7 +1,7 @@
-"""Source of the layers that are measured: a model under the tap, or whatever else hands over the
-weights and values of its layers.
+"""Sources of layers: a model under the tap, or anything else that provides the attention weights
+and values of its layers.
 
-Imports torch, and the tap.
+Imports torch and the tap.
 """
 
 from __future__ import annotations
@@ -15,47 +15,45 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from empirical.sources.fingerprint import fingerprint_of_text
+from empirical.sources.identity import fingerprint_of_text
 from empirical.sources.models import LoadedModel
-from empirical.tap.decoder import decoder_of
+from empirical.tap.decoder import decoder_of, device_of, offload_target
 from empirical.tap.parity import parity
-from empirical.tap.placed import brought_to, device_of
 from empirical.tap.tap import TappedLayer, tap
 
 PARITY_TOKENS: Final = 1024
-"""The parity check materialises eager weights, so it reads at most this many tokens of one
-document.
+"""Most tokens of one document that the parity check reads, because it materialises eager weights.
 """
 
 
 class Described(Protocol):
-    """What is known of where layers come from, before any is handed over."""
+    """Description of a source, available before any layer."""
 
     @property
     def sizes(self) -> Mapping[str, Any]:
-        """How many `layers`, `heads` and `kv_heads` there are, and the `dimension` of values."""
+        """Numbers of `layers`, `heads` and `kv_heads`, and the `dimension` of values."""
 
     @property
     def devices(self) -> Collection[str]:
-        """Types of the devices on which layers live, such as "cpu"."""
+        """Types of the devices of the layers, such as "cpu"."""
 
     def provenance(self) -> dict[str, Any]:
-        """What a run records of the model, in plain types."""
+        """Return a run's record of the model, in plain types."""
 
     def check(self, token_ids: NDArray[np.int32], queries: torch.Tensor) -> dict[str, Any]:
         """Compare with the model's own weights on one document, (1, position), at the positions
-        `queries`, (1, query), before anything is measured; what a run records of it. An InputError
-        where they differ.
+        `queries`, (1, query), before the measurement. Return a run's record of the comparison.
+
+        Raises:
+            InputError: the weights differ.
         """
 
     def resume(self, held: Sequence[Mapping[str, Any]]) -> None:
-        """Pass over the documents that a run holds already, by their rows; an InputError if they
-        are others.
-        """
+        """Skip the documents that a run holds, by their rows; an InputError if they differ."""
 
 
 class Source(Described, Protocol):
-    """Where the layers of documents come from. Documents are asked for in order, each once."""
+    """A source of the layers of documents. Documents are requested in order, each once."""
 
     def hand_over(
         self,
@@ -64,17 +62,16 @@ class Source(Described, Protocol):
         queries: torch.Tensor,
         on_layer: Callable[[TappedLayer], None],
     ) -> None:
-        """Hand each layer of some documents to `on_layer`, in order; `token_ids`: theirs,
-        (document, position); `queries`: positions of the analysed ones, (document, query).
+        """Pass each layer of some documents to `on_layer`, in order. `token_ids`: (document,
+        position) of these documents; `queries`: positions of their analysed queries, (document,
+        query).
         """
 
     def digest(self) -> str:
-        """The digest by which draws of the layer at hand are seeded, where the document's tokens,
-        which else give it, are not known.
-        """
+        """Return the digest that seeds random draws in the current layer if tokens are unknown."""
 
     def row(self, document: int) -> dict[str, Any]:
-        """What a run records of a document, once it was handed over, beside its window's row."""
+        """Return a run's further record of a document after `hand_over`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,44 +80,48 @@ class Tapped:
 
     model: LoadedModel
     first: NDArray[np.int32] | None = None
-    """Tokens of the run's first document, (1, position), by which a model that the caller holds is
-    told, too.
+    """Tokens of the run's first document, (1, position), which extend the fingerprint of a model
+    that the caller holds.
     """
 
     @property
     def sizes(self) -> Mapping[str, Any]:
-        """Those of the model."""
+        """Sizes of the model."""
         names = ("layers", "heads", "kv_heads", "dimension")
         return {name: getattr(self.model, name) for name in names}
 
     @property
     def devices(self) -> Collection[str]:
-        """Those of its parameters, or where they are brought."""
+        """Devices of its parameters, or the device to which offloaded ones are moved."""
         model = self.model.model
-        there = {parameter.device.type for parameter in model.parameters()}
-        if "meta" in there and (device := brought_to(decoder_of(model))) is not None:
-            there = there - {"meta"} | {device.type}
-        return there
+        types = {parameter.device.type for parameter in model.parameters()}
+        if "meta" in types and (device := offload_target(decoder_of(model))) is not None:
+            types = types - {"meta"} | {device.type}
+        return types
 
     def provenance(self) -> dict[str, Any]:
-        """Which model it is; one that the caller holds runs over the first document for that."""
-        told = dict(self.model.provenance())
-        if self.first is not None and self.model.held and "fingerprint" in told:
+        """Return the model's identity. A model that the caller holds is also run on the first
+        document.
+        """
+        recorded = dict(self.model.provenance())
+        if self.first is not None and self.model.held and "fingerprint" in recorded:
             ids = torch.as_tensor(self.first.astype(np.int64))
-            told["fingerprint"] = told["fingerprint"] | fingerprint_of_text(self.model.model, ids)
-        return told
+            recorded["fingerprint"] = recorded["fingerprint"] | fingerprint_of_text(
+                self.model.model, ids
+            )
+        return recorded
 
     def check(self, token_ids: NDArray[np.int32], queries: torch.Tensor) -> dict[str, Any]:
         """Compare the tap with the eager implementation."""
         device = device_of(decoder_of(self.model.model))
         ids = torch.as_tensor(token_ids[:, :PARITY_TOKENS].astype(np.int64), device=device)
-        held = queries[:, queries[0] < ids.shape[1]]
-        checked = parity(self.model.model, ids, queries=held if held.numel() else None)
+        in_range = queries[:, queries[0] < ids.shape[1]]
+        checked = parity(self.model.model, ids, queries=in_range if in_range.numel() else None)
         checked.judge(self.model.dtype)
         return dataclasses.asdict(checked)
 
     def resume(self, held: Sequence[Mapping[str, Any]]) -> None:
-        """Do nothing: their tokens tell whether they are the same."""
+        """Do nothing: the tokens identify the documents."""
 
     def hand_over(
         self,
@@ -130,14 +131,14 @@ class Tapped:
         on_layer: Callable[[TappedLayer], None],
     ) -> None:
         """Run the model once."""
-        # The tap looks at the token ids, which a device would be waited for.
+        # On the CPU: the tap reads token ids, which would wait for a device.
         ids = torch.as_tensor(token_ids.astype(np.int64))
         tap(self.model.model, ids, on_layer, queries=queries)
 
     def digest(self) -> str:
-        """Nothing: tokens are known."""
+        """Return an empty digest: tokens are known."""
         return ""
 
     def row(self, document: int) -> dict[str, Any]:
-        """Nothing beside the window's row."""
+        """Return no additional record."""
         return {}

@@ -1,5 +1,5 @@
-"""The next-token loss of hidden states, a few positions at a time, so that no logits of all
-positions against the whole vocabulary exist. Imports torch and transformers.
+"""Next-token loss of hidden states, a few positions at a time, so the full logits never exist.
+Imports torch and transformers.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
 from empirical.errors import InputError
-from empirical.tap.decoder import decoder_of
-from empirical.tap.interface import as_it_is, forward, returning
-from empirical.tap.parity import PROBE_FAULT, PROBED, alike
-from empirical.tap.placed import device_of
-from empirical.tap.refusals import refuse_headless, refuse_targets
+from empirical.tap.decoder import decoder_of, device_of
+from empirical.tap.interface import forward, plain_mode, returning
+from empirical.tap.parity import PROBE_FAULT, PROBED, relative_difference
 
 LOGITS: Final = 2**24
-"""Logits that exist at once, 64 MB in float32."""
+"""Number of logits that exist at once; 64 MB in float32."""
 
 
 def next_token_losses(
@@ -28,35 +26,50 @@ def next_token_losses(
     """Return −log p of the last `targets` tokens, (document, target) float32, in nats.
 
     Args:
-        model: a causal language model, with its head.
-        hidden: its decoder's last hidden states, (document, position, hidden).
+        hidden: the last hidden states of the model's decoder, (document, position, hidden).
         input_ids: (document, position) integers, without padding.
-        targets: None: every token but the first.
+        targets: None: every token except the first.
 
     Raises:
-        InputError: the model has no head, or there are fewer tokens to predict.
+        InputError: the model has no head, or the window has fewer tokens to predict.
     """
     refuse_headless(model)
     documents, positions = input_ids.shape
     count = positions - 1 if targets is None else targets
-    refuse_targets(count, positions)
+    if not 1 <= count < positions:
+        raise InputError(
+            f"targets {count}: a window of {positions} tokens has 1 to {positions - 1} tokens to"
+            " predict. Use fewer targets, or longer windows."
+        )
     first = positions - 1 - count
-    rows = max(1, LOGITS // (documents * _vocabulary(model, hidden)))
-    found = []
+    weight = getattr(model.get_output_embeddings(), "weight", None)
+    if isinstance(weight, Tensor):
+        vocabulary = weight.shape[0]
+    else:  # heads that are quantised or nested
+        vocabulary = logits_of(model, hidden[:, :1]).shape[-1]
+    rows = max(1, LOGITS // (documents * vocabulary))
+    losses = []
     for start in range(first, positions - 1, rows):
         stop = min(start + rows, positions - 1)
         logits = logits_of(model, hidden[:, start:stop]).float()
-        wanted = input_ids[:, start + 1 : stop + 1].to(logits.device)
-        each = cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="none")
-        found.append(each.view_as(wanted))
-    return torch.cat(found, dim=1)
+        target_ids = input_ids[:, start + 1 : stop + 1].to(logits.device)
+        block_losses = cross_entropy(logits.flatten(0, 1), target_ids.flatten(), reduction="none")
+        losses.append(block_losses.view_as(target_ids))
+    return torch.cat(losses, dim=1)
+
+
+def refuse_headless(model: PreTrainedModel) -> None:
+    """Refuse by an InputError a model that predicts no tokens."""
+    if getattr(model, "get_output_embeddings", lambda: None)() is None:
+        raise InputError(
+            f"{type(model).__name__}: has no head that predicts tokens, expected a causal language"
+            " model. Load it as one (AutoModelForCausalLM)."
+        )
 
 
 def logits_of(model: PreTrainedModel, hidden: Tensor) -> Tensor:
-    """Return the logits of hidden states, (document, position, vocabulary), as the model's own
-    forward makes them, with its scaling and soft-cap.
-    """
-    with as_it_is(model), returning(decoder_of(model), _Output(hidden)):
+    """Return logits, (document, position, vocabulary), by the model's own head and soft-cap."""
+    with plain_mode(model), returning(decoder_of(model), _Output(hidden)):
         return _logits(model, torch.zeros(hidden.shape[:2], dtype=torch.long, device=hidden.device))
 
 
@@ -65,32 +78,22 @@ def _logits(model: PreTrainedModel, ids: Tensor) -> Tensor:
 
 
 def refuse_other_logits(model: PreTrainedModel, input_ids: Tensor) -> None:
-    """Refuse by an InputError a model whose own forward does more to its decoder's last hidden
-    states, on the first tokens of these, than `logits_of` sees.
-    """
+    """Refuse a model whose own forward gives other logits than `logits_of` on the first tokens."""
     decoder = decoder_of(model)
     ids = input_ids[:, :PROBED].to(device_of(decoder))
-    found = logits_of(model, forward(decoder, ids, None))
-    with as_it_is(model):
-        own = _logits(model, ids)
-    if not alike(found, own, PROBE_FAULT):
+    head_logits = logits_of(model, forward(decoder, ids, None))
+    with plain_mode(model):
+        model_logits = _logits(model, ids)
+    if not relative_difference(head_logits, model_logits) <= PROBE_FAULT:
         raise InputError(
-            f"model={type(model).__name__}: its own forward gives other logits than its head gives"
-            " of its decoder's last hidden states, expected the same. Give a model whose losses are"
-            " those of its head."
+            f"model={type(model).__name__}: its own forward gives other logits than its head on its"
+            " decoder's last hidden states, expected the same. Pass a model whose head alone makes"
+            " the logits."
         )
 
 
-def _vocabulary(model: PreTrainedModel, hidden: Tensor) -> int:
-    """Return how many tokens have a logit."""
-    weight = getattr(model.get_output_embeddings(), "weight", None)
-    if isinstance(weight, Tensor):
-        return weight.shape[0]
-    return logits_of(model, hidden[:, :1]).shape[-1]  # of heads that are packed, or lie deeper
-
-
 class _Output:
-    """What a decoder returns, of which only the hidden states are known."""
+    """A decoder output of which only the hidden states are known."""
 
     def __init__(self, hidden: Tensor) -> None:
         self.last_hidden_state = hidden
@@ -99,4 +102,4 @@ class _Output:
         return self.last_hidden_state if place == 0 else None
 
     def __getattr__(self, name: str) -> None:
-        """Nothing: routers' weights, caches and the like."""
+        """Return None for router logits, caches and other outputs."""

@@ -1,8 +1,8 @@
-"""Rules of selection: which tokens a query keeps.
+"""Selection rules: which tokens a query keeps.
 
-A *ranking rule* gives every token a score, and the N of the highest score are kept; a *set rule*
-says itself which are kept, and so how many. Both are functions of `Rows`, so a user can write one.
-Imports numpy and torch.
+A *ranking rule* scores every token, and the N highest scores are kept. A *set rule* returns the
+kept tokens, and thereby their number. Both are functions of `Rows`, so users can add rules. Imports
+numba, numpy and torch.
 """
 
 from __future__ import annotations
@@ -15,59 +15,56 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from empirical.intervention.greedy import greedy_scores
-from empirical.intervention.sparse import entmax15_support, sparsemax_support
+from empirical.intervention.names import RANKING_NAMES, SET_NAMES
+from empirical.measure.compiled import compiled, spread_rows
 from empirical.tap.attention import QUERY_BLOCK
+
+PRECISE: Final = np.float32(1e-7)
+"""Newton step that counts as converged, for a threshold between −1 and 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Some queries of a layer, the tokens they weigh and with which weights."""
+    """Queries of one block of a layer: their weights, and the values of their tokens."""
 
-    weights: Tensor
-    """α, (document, head, query, position) float32; 0 where invisible. With learned sinks a row
-    sums below 1.
-    """
+    alpha: Tensor
+    """α, (document, head, query, position) float32; sums to 1, or less with learned sinks."""
     values: Tensor
-    """v, (document, kv_head, position, dimension), in the model's type."""
+    """v, (document, kv_head, position, dimension), in the model's dtype."""
     visible: Tensor
-    """What a query sees, (document or 1, 1, query, position) bool."""
+    """Visible positions, (document or 1, 1, query, position) bool."""
     layer: int
     start: int
     """Position of the first query."""
 
     def of_heads(self, of_kv_heads: Tensor) -> Tensor:
-        """Lay what each kv_head says of its tokens, (document, kv_head, position), beside the
-        weights of the heads that share it: (document, head, 1, position).
-        """
-        group = self.weights.shape[1] // of_kv_heads.shape[1]
+        """Repeat (document, kv_head, position) per head: (document, head, 1, position)."""
+        group = self.alpha.shape[1] // of_kv_heads.shape[1]
         return of_kv_heads.repeat_interleave(group, dim=1)[:, :, None]
 
     def positions(self) -> Tensor:
         """Return positions as scores, (position)."""
-        count, device = self.weights.shape[-1], self.weights.device
-        return torch.arange(count, dtype=self.weights.dtype, device=device)
+        count, device = self.alpha.shape[-1], self.alpha.device
+        return torch.arange(count, dtype=self.alpha.dtype, device=device)
 
 
 Rule = Callable[[Rows], Tensor]
-"""A ranking rule returns scores, a set rule what is kept (bool); of the weights' shape, or of one
-that is laid beside it.
-"""
+"""A ranking rule returns scores, a set rule kept tokens (bool); both broadcast to `Rows.alpha`."""
 
 
 def attention(rows: Rows) -> Tensor:
-    """The weight α, as in arXiv 2602.01893, §2."""
-    return rows.weights
+    """Score by the attention weight α, as in arXiv 2602.01893, §2."""
+    return rows.alpha
 
 
 def contribution(rows: Rows) -> Tensor:
-    """The contribution's length, α‖v‖."""
-    return rows.weights * rows.of_heads(_wide(rows.values).norm(dim=-1))
+    """Score by the norm of the contribution, α‖v‖."""
+    return rows.alpha * rows.of_heads(_wide(rows.values).norm(dim=-1))
 
 
 def sink_orthogonal(rows: Rows) -> Tensor:
-    """How far a value stands from the line of the sink's value: −|cos(v, v₀)|, whatever the
-    weight; the sink itself comes last.
+    """Score by the distance from the line of the sink's value: −|cos(v, v₀)|, independent of the
+    weight; the sink comes last.
 
     After OrthoRank (arXiv 2507.03865), which compares normalised hidden states instead.
     """
@@ -77,74 +74,193 @@ def sink_orthogonal(rows: Rows) -> Tensor:
 
 
 def recent(rows: Rows) -> Tensor:
-    """The most recent tokens."""
+    """Score the most recent tokens highest."""
     return rows.positions()
 
 
 def sink_and_recent(rows: Rows) -> Tensor:
-    """The sink, position 0, and then the most recent tokens."""
+    """Score the sink (position 0) highest, then the most recent tokens."""
     scores = rows.positions()
     scores[0] = torch.inf
     return scores
 
 
 def greedy(rows: Rows) -> Tensor:
-    """An oracle: the token first whose contribution brings what is kept nearest to the query's
-    output, then the next, and so on. Work grows as the third power of the window.
+    """Score by matching pursuit with the model's own coefficients, an oracle. Tokens are added to I
+    one by one, each the one that minimises ‖o − Σ_I αv‖ for the output o = Σ αv. The cost grows
+    with the third power of the window.
+
+    With the residual r = o − Σ_I αv, adding token j reduces ‖r‖² by 2 α_j ⟨r, v_j⟩ − α_j² ‖v_j‖²;
+    adding k reduces ⟨r, v_j⟩ by α_k ⟨v_k, v_j⟩. Tokens without weight come last.
     """
-    return greedy_scores(rows.weights, rows.of_heads, _wide(rows.values))
+    alpha, values = rows.alpha, _wide(rows.values)
+    gram = values @ values.transpose(-1, -2)
+    gram = gram.repeat_interleave(alpha.shape[1] // values.shape[1], dim=1)  # of heads
+    squares = alpha**2 * rows.of_heads((values**2).sum(dim=-1))
+    products = alpha @ gram  # ⟨r, v_j⟩ of every query
+    scores = torch.full_like(alpha, -torch.inf)
+    free = alpha > 0
+    for step in range(alpha.shape[-1]):
+        gain = (2 * alpha * products - squares).masked_fill(~free, -torch.inf)
+        best = gain.argmax(dim=-1, keepdim=True)
+        has_free = free.gather(-1, best)
+        scores.scatter_(-1, best, torch.where(has_free, -float(step), scores.gather(-1, best)))
+        free.scatter_(-1, best, False)
+        taken = alpha.gather(-1, best) * has_free
+        products -= taken * gram.gather(2, best.expand(-1, -1, -1, gram.shape[-1]))
+    return scores
 
 
 def random(draw: int, seed: int = 0, document: int = 0) -> Rule:
-    """A random order of its own for every query and head, and for each document by its number; a
-    draw's sets of all N are nested.
-    """
+    """Return a rule with a random order per query, head and document; its selections are nested."""
 
     def scores(rows: Rows) -> Tensor:
-        start = rows.start // QUERY_BLOCK * QUERY_BLOCK  # the same whichever query comes first
-        own = np.random.SeedSequence([seed, draw, document, rows.layer, start])
-        generator = torch.Generator().manual_seed(int(own.generate_state(1)[0]))
-        heads, queries, positions = rows.weights.shape[1:]
+        start = rows.start // QUERY_BLOCK * QUERY_BLOCK  # the same for any first query
+        state = np.random.SeedSequence([seed, draw, document, rows.layer, start]).generate_state(1)
+        generator = torch.Generator().manual_seed(int(state[0]))
+        heads, queries, positions = rows.alpha.shape[1:]
         before = rows.start - start
         drawn = torch.rand((heads, before + queries, positions), generator=generator)
-        return drawn[:, before:].to(rows.weights.device)
+        return drawn[:, before:].to(rows.alpha.device)
 
     return scores
 
 
 def sparsemax(rows: Rows) -> Tensor:
-    """The set that sparsemax of the same logits gives weight to (Martins & Astudillo 2016)."""
-    return sparsemax_support(_logits(rows))
+    """Select the support of sparsemax of the same logits (Martins & Astudillo 2016)."""
+    return sparsemax_support(rows.alpha.log())  # the logits up to a constant per row
 
 
 def entmax15(rows: Rows) -> Tensor:
-    """The set that 1.5-entmax of the same logits gives weight to (Peters et al. 2019)."""
-    return entmax15_support(_logits(rows))
+    """Select the support of 1.5-entmax of the same logits (Peters et al. 2019)."""
+    return entmax15_support(rows.alpha.log())
 
 
 def nothing(rows: Rows) -> Tensor:
-    """No token: by deletion, the head is taken out."""
-    return torch.zeros(1, dtype=torch.bool, device=rows.weights.device)
+    """Select no token; under deletion this removes the head."""
+    return torch.zeros(1, dtype=torch.bool, device=rows.alpha.device)
 
 
-RANKINGS: Final[dict[str, Rule]] = {
-    "attention": attention,
-    "contribution": contribution,
-    "sink-orthogonal": sink_orthogonal,
-    "recent": recent,
-    "sink-recent": sink_and_recent,
-    "greedy": greedy,
-}
-"""Ranking rules by name, but for random ones."""
+_RANKINGS = (attention, contribution, sink_orthogonal, recent, sink_and_recent, greedy)
+RANKINGS: Final[dict[str, Rule]] = dict(zip(RANKING_NAMES, _RANKINGS, strict=True))
+"""Ranking rules by name, except random ones."""
 
-SETS: Final[dict[str, Rule]] = {"sparsemax": sparsemax, "entmax15": entmax15}
+SETS: Final[dict[str, Rule]] = dict(zip(SET_NAMES, (sparsemax, entmax15), strict=True))
 """Set rules by name."""
-
-
-def _logits(rows: Rows) -> Tensor:
-    """Return log α, the logits but for a constant of each row, which neither set depends on."""
-    return rows.weights.log()
 
 
 def _wide(values: Tensor) -> Tensor:
     return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
+def sparsemax_support(logits: Tensor) -> Tensor:
+    """Return where sparsemax is positive, (..., entry) bool.
+
+    1 + k z₍ₖ₎ > Σ_{j≤k} z₍ⱼ₎ (Martins & Astudillo 2016, algorithm 1). logits: (..., entry), −∞ for
+    absent entries.
+
+    >>> sparsemax_support(torch.tensor([0.0, -0.4, -2.0])).tolist()
+    [True, True, False]
+    """
+    if _compiles(logits):
+        return _above_threshold(logits, 1)
+    return sparsemax_by_sort(logits)
+
+
+def sparsemax_by_sort(logits: Tensor) -> Tensor:
+    """Return the result of `sparsemax_support` for logits of any dtype on any device."""
+    z = logits - logits.amax(dim=-1, keepdim=True)
+    descending = _descending(z)
+    k = _counted(descending)
+    inside = 1 + k * descending > descending.cumsum(dim=-1)
+    threshold = (_last(descending.cumsum(dim=-1), inside) - 1) / inside.sum(dim=-1, keepdim=True)
+    return z > threshold
+
+
+def entmax15_support(logits: Tensor) -> Tensor:
+    """Return where 1.5-entmax is positive, (..., entry) bool.
+
+    The weights are (z/2 − τ)₊² that sum to 1. With mean m and sum of squared deviations s of the
+    first k halves, τₖ = m − √((1 − s)/k); the support is the largest k with τₖ ≤ z₍ₖ₎/2 (Peters,
+    Niculae & Martins 2019, algorithm 2). logits: (..., entry), −∞ for absent entries.
+
+    >>> entmax15_support(torch.tensor([0.0, -0.4, -3.0])).tolist()
+    [True, True, False]
+    """
+    if _compiles(logits):
+        return _above_threshold(logits, 2)
+    return entmax15_by_sort(logits)
+
+
+def entmax15_by_sort(logits: Tensor) -> Tensor:
+    """Return the result of `entmax15_support` for logits of any dtype on any device."""
+    z = (logits - logits.amax(dim=-1, keepdim=True)) / 2
+    descending = _descending(z)
+    k = _counted(descending)
+    mean = descending.cumsum(dim=-1) / k
+    spread = (descending**2).cumsum(dim=-1) - k * mean**2
+    thresholds = mean - ((1 - spread).clamp_min(0) / k).sqrt()
+    inside = (thresholds <= descending) & (spread <= 1)
+    return z > _last(thresholds, inside)
+
+
+def _descending(z: Tensor) -> Tensor:
+    """Return the largest entries of z, whose maximum is 0, descending. Both supports lie above −1;
+    smaller entries are set to −2.
+    """
+    most = int((z > -1).sum(dim=-1).max())
+    return z.topk(most, dim=-1).values.clamp_min(-2.0)
+
+
+def _counted(descending: Tensor) -> Tensor:
+    count, device = descending.shape[-1], descending.device
+    return torch.arange(1, count + 1, dtype=descending.dtype, device=device)
+
+
+def _last(entries: Tensor, inside: Tensor) -> Tensor:
+    """Return the last entry that is inside; the first always is."""
+    places = torch.arange(inside.shape[-1], device=inside.device)
+    last = (inside * places).amax(dim=-1, keepdim=True)
+    return entries.gather(-1, last)
+
+
+def _compiles(logits: Tensor) -> bool:
+    return logits.device.type == "cpu" and logits.dtype == torch.float32
+
+
+def _above_threshold(logits: Tensor, power: int) -> Tensor:
+    """Return where (z/power − τ)₊^power is positive; these values sum to 1 over a row."""
+    rows = logits.reshape(-1, logits.shape[-1]).numpy()
+    kept = np.empty(rows.shape, dtype=np.bool_)
+    spread_rows(_support, len(rows), rows, power, kept)
+    return torch.from_numpy(kept).view(logits.shape)
+
+
+@compiled(fastmath={"reassoc", "contract"}, error_model="numpy")
+def _support(logits, power, kept, start, stop):  # type: ignore[no-untyped-def]
+    """Fill `kept` for the rows from start to stop. The sum is decreasing and convex in τ, so Newton
+    steps from τ = −1, where it is at least 1, increase monotonically to the root.
+    """
+    positions = logits.shape[1]
+    z = np.empty(positions, np.float32)
+    for row in range(start, stop):
+        largest = np.float32(-np.inf)
+        for index in range(positions):
+            largest = max(largest, logits[row, index])
+        for index in range(positions):
+            z[index] = (logits[row, index] - largest) / np.float32(power)
+        threshold, step = np.float32(-1), np.float32(1)
+        while step > PRECISE:
+            count, first, second = np.float32(0), np.float32(0), np.float32(0)
+            for index in range(positions):
+                above = max(z[index] - threshold, np.float32(0))
+                count += np.float32(1) if above > 0 else np.float32(0)
+                first += above
+                second += above * above
+            if power == 1:
+                step = (first - np.float32(1)) / count
+            else:
+                step = (second - np.float32(1)) / (2 * first)
+            threshold += max(step, np.float32(0))
+        for index in range(positions):
+            kept[row, index] = z[index] > threshold

@@ -1,4 +1,4 @@
-"""Conventions of counting tokens in balls: the paper's and the follow-up's.
+"""Counting conventions for tokens in balls: the paper's and the follow-up's.
 
 Sources: arXiv 2602.01893, Definitions 1-2, Corollary 1; arXiv 2609.37879. Imports nothing heavy.
 """
@@ -9,11 +9,9 @@ from enum import StrEnum
 
 
 class Convention(StrEnum):
-    """How balls and F are counted. Recorded with every result."""
+    """Convention for counting balls and F. Recorded with every result."""
 
     PAPER = "paper"
-    """Closed balls, F for each radius (Definitions 1-2, Corollary 1). At N = T nothing is
-    outside: P = R = 1.
-    """
+    """Closed balls, F for each radius (Definitions 1-2, Corollary 1); P = R = 1 at N = T."""
     FOLLOWUP = "followup"
     """Closed outer ball, open inner ball, one F from P(r_max) and R(r_min). N < T only."""

@@ -1,9 +1,9 @@
-"""Compiled kernels of one kv_head: cosines between its value states, all pairs.
+"""Compiled kernels of one kv_head: cosines between all pairs of its value states.
 
-Source: arXiv 2602.01893, (6)-(8) and Assumption 2. The matrix of cosines is made once a kv_head,
-in blocks of columns where it is large, and read by the sums over pairs at a lag and by the running
-maxima of every head that shares the kv_head. A zero vector has no direction: its cosines are held
-as 0 and left out of every sum, count and maximum. Imports numpy, numba and
+Source: arXiv 2602.01893, (6)-(8) and Assumption 2. The matrix of cosines is computed once per
+kv_head, in blocks of columns if it is large. The sums over pairs by lag and the running maxima of
+every head of the kv_head read it. A zero vector has no direction: its cosines are stored as 0 and
+excluded from every sum, count and maximum. Imports numpy, numba and
 `empirical.measure.head_kernels`.
 """
 
@@ -20,15 +20,13 @@ COSINE_BINS: Final = 64
 """Equal bins on [−1, 1]. A power of two: finding the bin is then exact."""
 
 NO_PAIR: Final = -2.0
-"""Stands for the maximum over no pair at all; below every cosine."""
+"""Maximum over an empty set of pairs; below every cosine."""
 
 STRIPE: Final = 64
-"""Rows after which the finished part of a square matrix is mirrored."""
+"""Rows after which the completed part of a square matrix is mirrored."""
 
 TABLES: Final = 4
-"""Histogram tables that neighbouring pairs take in turn, so that a count need not wait for the
-one before it.
-"""
+"""Histogram tables used in turn by neighbouring pairs, so that no count waits for the previous."""
 
 Array = Any
 """An array inside a compiled kernel."""
@@ -36,9 +34,7 @@ Array = Any
 
 @compiled()
 def unit_values(values: Array, norm: Array, unit: Array, unit_t: Array) -> None:
-    """Fill `unit` (token, dimension) and its transpose with v/‖v‖, padded with zeros; a zero
-    vector stays zero.
-    """
+    """Fill `unit` (token, dimension) and its transpose with v/‖v‖, zero-padded; 0 stays 0."""
     unit[:] = 0
     for i in range(values.shape[0]):
         length = np.sqrt(square(values[i]))
@@ -60,8 +56,7 @@ def cosine_rows(
     """Fill rows start..stop−1 of the cosines with tokens first..first+columns−1; start is a
     multiple of the stripe.
 
-    Where `out` takes all columns, only the upper triangle is multiplied out and the lower one
-    copied.
+    If `out` has all columns, only the upper triangle is computed, and the lower one copied.
     """
     mirror = columns == unit_t.shape[1]
     for top in range(start, stop, STRIPE):
@@ -106,7 +101,7 @@ def running_maxima(
     for row in range(n.shape[0]):
         while selected < n[row]:
             token = order[selected]
-            if enters[token]:  # its row raises every column, its own column tells ρ_in
+            if enters[token]:  # its row raises every column; its own column gives ρ_in
                 highest = _enter(cosine[token], token - first, best, highest)
             selected += 1
         inside[row] = max(inside[row], highest)
@@ -115,9 +110,7 @@ def running_maxima(
 
 @compiled()
 def _enter(line: Array, column: int, best: Array, highest: Any) -> Any:
-    r"""Let a token into I\0: return ρ_in with it, and raise each column's largest cosine by its
-    row.
-    """
+    r"""Let a token into I\0: return ρ_in with it; its row raises each column's largest cosine."""
     if 0 <= column < best.shape[0]:
         highest = max(highest, best[column])
     for j in range(best.shape[0]):
@@ -144,15 +137,10 @@ def _add_row(sums: Array, weight: float, line: Array) -> None:
 
 @compiled(fastmath={"contract"})
 def _add_four(
-    sums: Array,
-    weights: tuple[float, float, float, float],
-    x0: Array,
-    x1: Array,
-    x2: Array,
-    x3: Array,
+    sums: Array, weights: tuple[float, float, float, float], rows: tuple[Array, Array, Array, Array]
 ) -> None:
-    """Add four rows as `_add_row` would, one after the other; they are fetched side by side."""
-    w0, w1, w2, w3 = weights
+    """Add four rows with the same rounding as four calls of `_add_row`, in one pass."""
+    (w0, w1, w2, w3), (x0, x1, x2, x3) = weights, rows
     for j in range(sums.shape[0]):
         total = sums[j]
         total += w0 * np.float64(x0[j])
@@ -216,11 +204,12 @@ def walk(
         weight, order, enters, n, strict, s: as in `head_kernels`; weight in float64.
         rank: index of each token in `order`, −1 for a zero vector, (token) int32.
         out: filled with precision, recall, r_min, r_max, (n, 4) float64.
-        rho: filled with ρ_in and ρ_out, (2, n); `NO_PAIR` where there is none. Of shape (2, 0)
-            where they are not asked for, which saves a quarter of the time.
+        rho: filled with ρ_in and ρ_out, (2, n), `NO_PAIR` where there is none; (2, 0) omits them,
+            which saves a quarter of the time.
     """
     tokens, maxima = order.shape[0], rho.shape[1] > 0
-    rank_of_all = np.empty(tokens, np.int32)  # zero vectors too: they are selected as any other
+    # Including zero vectors, which are selected like any other.
+    rank_of_all = np.empty(tokens, np.int32)
     for r in range(tokens):
         rank_of_all[order[r]] = r
     every = np.arange(tokens)
@@ -233,31 +222,17 @@ def walk(
         # Content tokens enter by fours: one sweep over c_l and over the columns' largest cosines
         # instead of four.
         while selected + 4 <= n[row]:
-            t0, t1, t2, t3 = (
-                order[selected],
-                order[selected + 1],
-                order[selected + 2],
-                order[selected + 3],
-            )
+            t0, t1 = order[selected], order[selected + 1]
+            t2, t3 = order[selected + 2], order[selected + 3]
             if not (enters[t0] and enters[t1] and enters[t2] and enters[t3]):
                 break
             x0, x1, x2, x3 = cosine[t0], cosine[t1], cosine[t2], cosine[t3]
-            _add_four(sums, (weight[t0], weight[t1], weight[t2], weight[t3]), x0, x1, x2, x3)
+            rows = (x0, x1, x2, x3)
+            _add_four(sums, (weight[t0], weight[t1], weight[t2], weight[t3]), rows)
             if maxima:
                 # ρ_in: each against those before the four, then the six pairs among them.
-                highest = max(
-                    highest,
-                    best[t0],
-                    best[t1],
-                    best[t2],
-                    best[t3],
-                    x0[t1],
-                    x0[t2],
-                    x0[t3],
-                    x1[t2],
-                    x1[t3],
-                    x2[t3],
-                )
+                highest = max(highest, best[t0], best[t1], best[t2], best[t3])
+                highest = max(highest, x0[t1], x0[t2], x0[t3], x1[t2], x1[t3], x2[t3])
                 _raise_by_four(best, x0, x1, x2, x3)
             selected += 4
         # The sink, zero vectors and what is left over enter one by one.
@@ -276,9 +251,7 @@ def walk(
 
 @compiled()
 def _cells(line: Array, cell_of_lag: Array, cells: Array) -> None:
-    """Write the histogram cell of each pair of a row: the first cell of its lag plus the bin of
-    its cosine, bins closed on the left.
-    """
+    """Write the histogram cell of each pair of a row; bins are closed on the left."""
     half = np.int32(COSINE_BINS // 2)
     scale = line.dtype.type(COSINE_BINS // 2)
     for j in range(line.shape[0]):

@@ -29,15 +29,13 @@ import numpy as np
 from empirical.measure.compiled import compiled
 
 ROWS: Final = 4
-"""Rows of a product made at once: each loaded column serves all of them."""
+"""Rows of a product computed at once; each loaded column serves all of them."""
 
 STEP: Final = 8
-"""Dimensions summed in one sweep over the columns; dimensions are padded with zeros to a
-multiple of it.
-"""
+"""Dimensions summed in one sweep over the columns; zero-padded to a multiple of it."""
 
 LANES: Final = 128
-"""Width of the folds and searches below; any multiple of the vector width would do."""
+"""Width of the folds and searches below; any multiple of the vector width works."""
 
 Array = Any
 """An array inside a compiled kernel."""
@@ -82,12 +80,8 @@ def product(
     All arrays are C-contiguous, a (row, dimension), bt (dimension, column). Views of rows only are
     taken: a slice of columns would not vectorise.
     """
-    out0, out1, out2, out3 = (
-        out[row, start:stop],
-        out[row + 1, start:stop],
-        out[row + 2, start:stop],
-        out[row + 3, start:stop],
-    )
+    out0, out1 = out[row, start:stop], out[row + 1, start:stop]
+    out2, out3 = out[row + 2, start:stop], out[row + 3, start:stop]
     out0[:] = 0
     out1[:] = 0
     out2[:] = 0
@@ -96,22 +90,12 @@ def product(
     for k in range(0, bt.shape[0], STEP):
         # Four rows share each loaded piece of eight dimensions: the product is bound by loads, not
         # by arithmetic.
-        a0 = _eight(a[i], k)
-        a1 = _eight(a[i + 1], k)
-        a2 = _eight(a[i + 2], k)
-        a3 = _eight(a[i + 3], k)
-        b0, b1, b2, b3 = (
-            bt[k, low:high],
-            bt[k + 1, low:high],
-            bt[k + 2, low:high],
-            bt[k + 3, low:high],
-        )
-        b4, b5, b6, b7 = (
-            bt[k + 4, low:high],
-            bt[k + 5, low:high],
-            bt[k + 6, low:high],
-            bt[k + 7, low:high],
-        )
+        a0, a1 = _eight(a[i], k), _eight(a[i + 1], k)
+        a2, a3 = _eight(a[i + 2], k), _eight(a[i + 3], k)
+        b0, b1 = bt[k, low:high], bt[k + 1, low:high]
+        b2, b3 = bt[k + 2, low:high], bt[k + 3, low:high]
+        b4, b5 = bt[k + 4, low:high], bt[k + 5, low:high]
+        b6, b7 = bt[k + 6, low:high], bt[k + 7, low:high]
         for j in range(stop - start):
             x = (b0[j], b1[j], b2[j], b3[j], b4[j], b5[j], b6[j], b7[j])
             out0[j] = _add_eight(out0[j], a0, x)
@@ -122,9 +106,7 @@ def product(
 
 @compiled()
 def extremum(x: Array, sign: int) -> Any:
-    """Return the maximum (sign 1) or minimum (sign −1) of a non-empty array without NaN, by
-    folding: the plain loop is not vectorised.
-    """
+    """Return the maximum (sign 1) or minimum (−1) without NaN, by folding, which vectorises."""
     unit = x.dtype.type(sign)
     # Each lane keeps the maximum of every 128th entry; so the loop over a part has no chain from
     # entry to entry.
@@ -160,14 +142,12 @@ def count_up_to(x: Array, bound: Any, strict: bool) -> Any:
 
 @compiled()
 def find(x: Array, wanted: Any) -> int:
-    """Return the first index at which `wanted`, known to be there, stands."""
+    """Return the first index of `wanted`, which must occur."""
     for start in range(0, x.shape[0], LANES):
         part = x[start : start + LANES]
-        hits = np.int32(
-            0
-            # a count without a branch vectorises; only the part that holds the entry is searched
-            # one by one
-        )
+        # A count without a branch vectorises; only the part that holds the entry is searched one by
+        # one.
+        hits = np.int32(0)
         for j in range(part.shape[0]):
             hits = np.int32(hits + np.int32(part[j] == wanted))
         if hits > 0:
@@ -190,9 +170,7 @@ def contributions(alpha: Array, values: Array) -> Array:
 
 @compiled()
 def _columns(y: Array, order: Array) -> Array:
-    """Return contributions as columns in the order of selection, zero-padded, (dimension,
-    token).
-    """
+    """Return contributions in the order of selection, zero-padded, (dimension, token)."""
     yt = np.zeros((padded(y.shape[1], STEP), padded(y.shape[0], 16)), y.dtype)
     for r in range(y.shape[0]):
         row = y[order[r]]
@@ -223,9 +201,7 @@ def _squares(yt: Array) -> Array:
 
 @compiled()
 def representatives(y: Array, order: Array, n: Array, s: Array) -> None:
-    """Write s(N), the float64 sum of the first N contributions in the order of selection, for
-    every N of ascending `n`; (1).
-    """
+    """Write s(N), the float64 sum of the first N contributions, for ascending `n`; (1)."""
     total = np.zeros(y.shape[1], np.float64)
     selected = 0
     for row in range(n.shape[0]):
@@ -273,7 +249,7 @@ def balls(
     selected, others: which tokens stand in `inside` and `outside`; these may hold any further ones
     as −∞ and +∞.
     """
-    # Which token is farthest or nearest is told by h; its distance is then summed anew in float64.
+    # h identifies the farthest and the nearest token; their distances are recomputed in float64.
     outer = extremum(inside, 1)
     out[3] = distance(s, y[selected[find(inside, outer)]])
     if n == y.shape[0]:
@@ -282,9 +258,8 @@ def balls(
         return
     inner = extremum(outside, -1)
     out[0] = n / (n + count_up_to(outside, outer, False))
-    out[1] = (
-        count_up_to(inside, inner, strict) - (inside.shape[0] - n)
-    ) / n  # each further token counts in `inside`, as −∞
+    # Each further token counts in `inside`, as −∞.
+    out[1] = (count_up_to(inside, inner, strict) - (inside.shape[0] - n)) / n
     out[2] = distance(s, y[others[find(outside, inner)]])
 
 
@@ -292,9 +267,7 @@ def balls(
 def separability_of_head(
     alpha: Array, values: Array, order: Array, n: Array, strict: bool, s: Array, out: Array
 ) -> None:
-    """Measure one head at every N: fill `s`, and `out` with precision, recall, r_min, r_max,
-    (n, 4) float64.
-    """
+    """Fill `s`, and `out` with precision, recall, r_min, r_max, (n, 4) float64, of one head."""
     # Contributions as columns in the order of selection: I_N is the first N columns, J the others.
     y = contributions(alpha, values)
     yt = _columns(y, order)
@@ -312,18 +285,10 @@ def separability_of_head(
             line = h[r]
             for j in range(line.shape[0]):
                 line[j] = squares[j] - (line[j] + line[j])
-            size = n[start + r]
-            balls(
-                line[:size],
-                line[size : y.shape[0]],
-                order[:size],
-                order[size:],
-                y,
-                s[start + r],
-                size,
-                strict,
-                out[start + r],
-            )
+            row = start + r
+            size = n[row]
+            inside, outside = line[:size], line[size : y.shape[0]]
+            balls(inside, outside, order[:size], order[size:], y, s[row], size, strict, out[row])
 
 
 @compiled(fastmath={"contract", "reassoc", "nsz"})

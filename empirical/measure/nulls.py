@@ -1,15 +1,14 @@
-"""Null baselines: what separability would a head have if its selection, or its directions, were
-random?
+"""Null baselines: the separability of a head with random selection or random directions.
 
-Source: arXiv 2602.01893, §4 (random selection). Two draws a head:
+Source: arXiv 2602.01893, §4 (random selection). Each head has two draws:
 
-- random_selection: a random permutation takes the place of the order of weights, so the selections
-  are nested as the measured ones are; α and v stay.
+- random_selection: a random permutation replaces the order of weights, so selections are nested
+  like the measured ones; α and v are unchanged.
 - random_directions: each value state keeps its norm and gets an independent uniform direction;
   selection by weight. This is the independent regime of the theory.
 
-One seed gives one result, whatever the number of threads and whatever else is measured. Imports
-numpy, torch and `empirical.measure.selection`.
+A seed determines the result, whatever the number of threads and other measurements. Imports numpy,
+torch and `empirical.measure.selection`.
 """
 
 from __future__ import annotations
@@ -24,14 +23,7 @@ import torch
 from empirical.measure.compiled import compiled, spread
 from empirical.measure.convention import Convention
 from empirical.measure.head_kernels import square
-from empirical.measure.selection import (
-    ArrayLike,
-    by_size,
-    head_arrays,
-    order_by_weight,
-    separability_tasks,
-)
-from empirical.measure.sizes import Sizes
+from empirical.measure.selection import MEASURES, ArrayLike, Selection, head_arrays
 
 
 def random_orders(seed: np.random.SeedSequence, heads: int, tokens: int) -> np.ndarray:
@@ -41,11 +33,9 @@ def random_orders(seed: np.random.SeedSequence, heads: int, tokens: int) -> np.n
 
 
 def random_directions(values: np.ndarray, seed: np.random.SeedSequence, out: np.ndarray) -> None:
-    """Fill `out` with vectors of the norms of `values` in independent uniform directions,
-    (token, dimension).
-    """
+    """Fill `out`, (token, dimension), with vectors of the norms of `values`, directed at random."""
     generator = torch.Generator().manual_seed(int(seed.generate_state(1)[0]))
-    torch.from_numpy(out).normal_(generator=generator)  # a third of NumPy's time
+    torch.from_numpy(out).normal_(generator=generator)  # takes a third of NumPy's time
     _match_norms(values, out)
 
 
@@ -58,6 +48,18 @@ def _match_norms(values: Any, out: Any) -> None:
             out[i, k] *= scale
 
 
+def draw_values(
+    states: np.ndarray, seed: Sequence[int]
+) -> tuple[np.ndarray, np.random.SeedSequence]:
+    """Return values, (kv_head, token, dimension), in random directions, and the seed of orders."""
+    root = np.random.SeedSequence([int(word) for word in seed])
+    *kv_head_seeds, order_seed = root.spawn(len(states) + 1)
+    drawn = np.empty_like(states)
+    arrays = zip(states, kv_head_seeds, drawn, strict=True)
+    spread([partial(random_directions, *of_kv_head) for of_kv_head in arrays])
+    return drawn, order_seed
+
+
 def measure_layer(
     alpha: ArrayLike,
     values: ArrayLike,
@@ -65,36 +67,23 @@ def measure_layer(
     *,
     seed: Sequence[int],
     convention: Convention | str = Convention.PAPER,
-    threads: int | None = None,
 ) -> dict[str, np.ndarray]:
     """Measure both baselines of every head of one document's layer.
 
-    Args:
-        alpha, values, n, convention, threads: as of `layer.measure_layer`.
-        seed: non-negative integers, for instance (seed of the run, hash of the window, layer).
+    alpha, values, n, convention, errors: as of `layer.measure_layer`. seed: non-negative
+    integers, for example (seed of the run, hash of the window, layer).
 
     Returns:
         precision, recall, r_min, r_max, each (head, null, n), `null` as in `schema.NULLS`; NaN for
         N > T.
-
-    Raises:
-        InputError: as `selection.separability`.
     """
     convention = Convention(convention)
-    rows, states = head_arrays(alpha, values)
-    heads, tokens = rows.shape
-    sizes = Sizes(n, tokens)
-    seeds = np.random.SeedSequence([int(word) for word in seed]).spawn(len(states) + 1)
-    drawn = np.empty_like(states)
-    spread(
-        [partial(random_directions, states[k], seeds[k], drawn[k]) for k in range(len(states))],
-        threads=threads,
+    alpha, states = head_arrays(alpha, values)
+    drawn, order_seed = draw_values(states, seed)
+    baselines = (
+        Selection(alpha, states, n, convention, random_orders(order_seed, *alpha.shape)),
+        Selection(alpha, drawn, n, convention),
     )
-    selected = separability_tasks(
-        rows, states, random_orders(seeds[-1], heads, tokens), sizes.inside, convention
-    )
-    turned = separability_tasks(rows, drawn, order_by_weight(rows), sizes.inside, convention)
-    spread([*selected[1], *turned[1]], threads=threads)
-    return by_size(
-        np.stack([selected[0], turned[0]], axis=1), sizes, tokens, convention, rows.dtype
-    )
+    spread([task for baseline in baselines for task in baseline.tasks()])
+    measured = [baseline.named() for baseline in baselines]
+    return {name: np.stack([named[name] for named in measured], axis=1) for name in MEASURES}

@@ -1,16 +1,16 @@
-"""Cosines of all pairs of a layer's value states, made block by block so that memory stays bounded,
-and their sums by lag.
+"""Pairwise cosines of a layer's value states, computed in blocks to bound memory, and their sums by
+lag.
 
-Source: arXiv 2602.01893, (6)-(8) and Assumption 2. Sums by lag run over pairs of content tokens,
-all but the sink; a zero vector has no cosine and is left out. Blocks and parts are cut the same way
-whatever the number of threads, and summed in the same order, so results do not depend on it.
-Imports numpy and this room's kernels.
+Source: arXiv 2602.01893, (6)-(8) and Assumption 2. Sums by lag run over pairs of content tokens
+(all except the sink); zero vectors have no cosine and are excluded. Blocks, parts and the order of
+summation do not depend on the number of threads, and so neither do the results. Imports numpy and
+this room's kernels.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from empirical.measure.compiled import Task
+from empirical.measure.compiled import Task, spread
 from empirical.measure.cosine_kernels import (
     COSINE_BINS,
     STRIPE,
@@ -30,35 +30,29 @@ from empirical.measure.cosine_kernels import (
 from empirical.measure.head_kernels import STEP, padded
 
 CELLS: Final = 1 << 24
-"""Cosines of several kv_heads held at a time: 64 MB in float32, all of T = 1,025 for 15."""
+"""Cosines of several kv_heads in memory at once: 64 MB in float32, all of T = 1,025 for 15."""
 
 WHOLE: Final = 1 << 27
-"""Cosines of one kv_head held at a time: 512 MB in float32, all of T = 11,584. Held whole, half of
-them are multiplied out, and each head needs no other product; in columns, all of them.
+"""Cosines of one kv_head in memory at once: 512 MB in float32, all of T = 11,584. A whole matrix
+needs half of the products, and no other product per head; blocks of columns need all of them.
 """
 
 ROOMS: Final[deque[np.ndarray]] = deque(maxlen=1)
-"""Room for cosines, kept for the next layer: where memory is handed out anew for every layer of a
-long document, that takes as long as half of the products.
-"""
+"""Buffer for cosines, kept for the next layer: allocating it takes half as long as the products."""
 
 PARTS: Final = 2
-"""Interleaved parts into which the rows of a sum over pairs are cut."""
+"""Interleaved parts of the rows in a sum over pairs."""
 
 STRIPES: Final = 4
-"""Parts into which the rows of a product are cut; as only the upper triangle is multiplied out,
-the first are the longest.
-"""
+"""Parts of the rows in a product; of the upper triangle, so the first parts are the longest."""
 
 ALIGNED: Final = 16
-"""Rows and columns of the matrix are padded to a multiple of it, so that no column is treated
-apart.
-"""
+"""Rows and columns of the matrix are padded to a multiple of this; no column is then special."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Cosines in memory: all rows of one kv_head, some columns of it or all."""
+    """Cosines in memory: all rows of one kv_head, and some or all columns."""
 
     kv_head: int
     cosine: np.ndarray
@@ -66,13 +60,11 @@ class Block:
     first: int
     """Token of the first column."""
     columns: int
-    """Tokens among the columns."""
+    """Number of tokens among the columns."""
 
 
 class Pairs:
-    """Unit vectors of a layer's value states, (kv_head, token, dimension), and sums over their
-    pairs; token 0 stands at position `offset`.
-    """
+    """Unit vectors of a layer's values, and sums over pairs; token 0 is at position `offset`."""
 
     def __init__(
         self, values: np.ndarray, *, sink: bool, offset: int, bins: np.ndarray, blocks: np.ndarray
@@ -83,9 +75,8 @@ class Pairs:
         wide, deep = padded(tokens, ALIGNED), padded(dimension, STEP)
         self.values, self.bins, self.tokens = values, bins, tokens
         self.first = int(sink)  # the first content token
-        self.stops = (blocks[:, 1] + 1 - offset).clip(
-            0, tokens
-        )  # last token plus one of each position block
+        # Last token plus one of each position block.
+        self.stops = (blocks[:, 1] + 1 - offset).clip(0, tokens)
         # First histogram cell of each lag; lags beyond the last bin share a row of cells that is
         # thrown away.
         self.cell_of_lag = np.full(lags, len(bins) * COSINE_BINS, np.int32)
@@ -94,13 +85,19 @@ class Pairs:
         )
         self.unit = np.empty((kv_heads, wide, deep), values.dtype)
         self.unit_t = np.empty((kv_heads, deep, wide), values.dtype)
-        self.norm, self.to_first, self.to_last = np.empty(
-            (3, kv_heads, tokens), values.dtype
-        )  # cosines with token 0 and with the last
+        # Norms, and cosines with token 0 and with the last.
+        self.norm, self.to_first, self.to_last = np.empty((3, kv_heads, tokens), values.dtype)
         self.sums = np.zeros((kv_heads, PARTS, len(blocks), lags))  # Σ cos
         self.squares = np.zeros((kv_heads, PARTS, lags))
         self.negatives = np.zeros((kv_heads, PARTS, lags), np.int32)
         self.tables = np.zeros((kv_heads, PARTS, TABLES, (len(bins) + 1) * COSINE_BINS), np.int32)
+
+    def visit(self, *visitors: Callable[[Block], list[Task]]) -> None:
+        """Compute all cosines, batch by batch; run the visitors' tasks on each filled block."""
+        spread(self.normalise())
+        for blocks in self.batches():
+            spread([task for block in blocks for task in self.fill(block)])
+            spread([task for tasks in visitors for block in blocks for task in tasks(block)])
 
     def normalise(self) -> list[Task]:
         """Return the tasks that fill norms and unit vectors."""
@@ -110,39 +107,32 @@ class Pairs:
         ]
 
     def batches(self) -> Iterator[list[Block]]:
-        """Yield the cosines of the layer in pieces that fit in memory together: several
-        kv_heads, or some columns of one.
-        """
+        """Yield batches of cosines that fit in memory: several kv_heads, or columns of one."""
         wide = self.unit.shape[1]
         width = wide if wide * wide <= WHOLE else max(CELLS // wide // STRIPE, 1) * STRIPE
         batch = min(max(CELLS // (wide * width), 1), len(self.values))
         memory = _room(batch * wide * width * self.unit.itemsize)
-        room = np.frombuffer(memory, self.unit.dtype, batch * wide * width).reshape(
-            batch, wide, width
-        )
+        room = np.frombuffer(memory, self.unit.dtype, batch * wide * width)
+        room = room.reshape(batch, wide, width)
         for low in range(0, len(self.values), batch):
             for first in range(0, self.tokens, width):
                 columns = min(width, self.tokens - first)
-                kv_heads = range(low, min(low + batch, len(self.values)))
                 yield [
                     Block(kv_head=k, cosine=room[k - low], first=first, columns=columns)
-                    for k in kv_heads
+                    for k in range(low, min(low + batch, len(self.values)))
                 ]
         ROOMS.append(memory)
 
     def fill(self, block: Block) -> list[Task]:
         """Return the tasks that compute a block."""
         wide, width = block.cosine.shape
-        unit, unit_t, columns = (
-            self.unit[block.kv_head],
-            self.unit_t[block.kv_head],
-            min(width, wide - block.first),
-        )
+        unit, unit_t = self.unit[block.kv_head], self.unit_t[block.kv_head]
+        columns = min(width, wide - block.first)
         edges = [min(padded(wide * part // STRIPES, STRIPE), wide) for part in range(STRIPES + 1)]
-        rows = [(start, stop) for start, stop in pairwise(edges) if stop > start]
         return [
             partial(cosine_rows, unit, unit_t, start, stop, block.first, columns, block.cosine)
-            for start, stop in rows
+            for start, stop in pairwise(edges)
+            if stop > start
         ]
 
     def add(self, block: Block) -> list[Task]:
@@ -155,25 +145,20 @@ class Pairs:
 
         def add_part(part: int) -> None:
             rows = (self.first + part, self.tokens, PARTS)
-            sums = (
-                self.sums[k, part],
-                self.squares[k, part],
-                self.negatives[k, part],
-                self.tables[k, part],
-            )
+            sums = (self.sums, self.squares, self.negatives, self.tables)
             add_pairs(
-                block.cosine, block.first, block.columns, rows, self.stops, self.cell_of_lag, *sums
+                *(block.cosine, block.first, block.columns, rows, self.stops, self.cell_of_lag),
+                *(array[k, part] for array in sums),
             )
 
         return [copy_rows, *(partial(add_part, part) for part in range(PARTS))]
 
     def summaries(self) -> dict[str, np.ndarray]:
-        """Return the variables by position and by lag; cosines are NaN where a vector is zero."""
-        kind, known = self.norm.dtype, self.norm > 0
+        """Return the variables by position and by lag; cosines are NaN for zero vectors."""
+        dtype, known = self.norm.dtype, self.norm > 0
         to_last = np.where(known & known[:, -1:], self.to_last.clip(-1, 1), np.nan)
-        to_sink = np.where(
-            known & known[:, :1] & (self.first == 1), self.to_first.clip(-1, 1), np.nan
-        )
+        sink_known = known & known[:, :1] & (self.first == 1)
+        to_sink = np.where(sink_known, self.to_first.clip(-1, 1), np.nan)
         to_sink[:, : self.first] = np.nan
         lags = max(self.tokens - 1 - self.first, 0)
         counts = np.stack([self._counts(row) for row in known])
@@ -183,39 +168,36 @@ class Pairs:
             mean = sums.sum(axis=1) / pairs
             variance = self.squares.sum(axis=1) / pairs - mean**2
             negative = self.negatives.sum(axis=1) / pairs
-            block_mean = _add_bins(sums[..., :binned], starts) / _add_bins(
-                counts[..., :binned], starts
+            block_sums, block_counts = (
+                _add_bins(by_lag[..., :binned], starts) for by_lag in (sums, counts)
             )
-        histogram = self.tables.sum(axis=(1, 2), dtype=np.int32).reshape(
-            len(known), -1, COSINE_BINS
-        )[:, : len(self.bins)]
-        if (
-            starts.size and not known.all()
-        ):  # pairs without a cosine were counted as 0 and are taken out of that bin
-            every = self._counts(np.ones(self.tokens, bool)).sum(axis=0)
-            histogram[:, :, COSINE_BINS // 2] -= _add_bins(
-                (every - pairs)[:, :binned], starts
-            ).astype(np.int32)
+            block_mean = block_sums / block_counts
+        cells = self.tables.sum(axis=(1, 2), dtype=np.int32)
+        histogram = cells.reshape(len(known), -1, COSINE_BINS)[:, : len(self.bins)]
+        if starts.size and not known.all():
+            # Pairs without a cosine were counted as 0 and are taken out of that bin.
+            without = self._counts(np.ones(self.tokens, bool)).sum(axis=0) - pairs
+            zeros = _add_bins(without[:, :binned], starts)
+            histogram[:, :, COSINE_BINS // 2] -= zeros.astype(np.int32)
         return {
             "value_norm": self.norm,
-            "sink_cosine": to_sink.astype(kind),
-            "cosine_to_last_value": to_last.astype(kind),
-            "cosine_mean": mean[:, :lags].astype(kind),
-            "cosine_std": np.sqrt(variance.clip(min=0))[:, :lags].astype(kind),
-            "cosine_negative_fraction": negative[:, :lags].astype(kind),
+            "sink_cosine": to_sink.astype(dtype),
+            "cosine_to_last_value": to_last.astype(dtype),
+            "cosine_mean": mean[:, :lags].astype(dtype),
+            "cosine_std": np.sqrt(variance.clip(min=0))[:, :lags].astype(dtype),
+            "cosine_negative_fraction": negative[:, :lags].astype(dtype),
             "cosine_histogram": histogram,
-            "cosine_block_mean": block_mean.astype(kind),
+            "cosine_block_mean": block_mean.astype(dtype),
         }
 
     def _counts(self, known: np.ndarray) -> np.ndarray:
-        """Number of pairs of known tokens, (position_block, lag)."""
-        return _pair_counts(
-            known.tobytes(), self.first, tuple(self.stops.tolist()), self.squares.shape[-1]
-        )
+        """Return the number of pairs of known tokens, (position_block, lag)."""
+        stops = tuple(self.stops.tolist())
+        return _pair_counts(known.tobytes(), self.first, stops, self.squares.shape[-1])
 
 
 def _room(size: int) -> np.ndarray:
-    """Return at least so many bytes, those of the layer before where nobody else has them."""
+    """Return a buffer of at least `size` bytes: that of the previous layer if it is free."""
     try:
         room = ROOMS.pop()
     except IndexError:
@@ -224,24 +206,20 @@ def _room(size: int) -> np.ndarray:
 
 
 def _add_bins(by_lag: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Sum (..., lag) over bins of lags that follow each other."""
-    return (
-        np.add.reduceat(by_lag, starts, axis=-1)
-        if starts.size
-        else np.zeros((*by_lag.shape[:-1], 0), by_lag.dtype)
-    )
+    """Sum (..., lag) over consecutive bins of lags."""
+    if not starts.size:
+        return np.zeros((*by_lag.shape[:-1], 0), by_lag.dtype)
+    return np.add.reduceat(by_lag, starts, axis=-1)
 
 
 @lru_cache(maxsize=16)
 def _pair_counts(known: bytes, first: int, stops: tuple[int, ...], lags: int) -> np.ndarray:
-    """Count pairs of known tokens (a byte each, 0 or 1) from `first` on by block of the later
-    token and lag.
-    """
+    """Count pairs of known tokens (bytes 0 or 1) from `first` on, (block of later token, lag)."""
     content = np.frombuffer(known, bool).copy()
     content[:first] = False
     counts = np.zeros((len(stops), lags), np.int64)
     for block, (start, stop) in enumerate(pairwise((0, *stops))):
         for later in start + np.flatnonzero(content[start:stop]):
             counts[block, :later] += content[:later][::-1]
-    counts.flags.writeable = False  # every call gets it
+    counts.flags.writeable = False  # shared by all calls
     return counts

@@ -1,8 +1,8 @@
-"""Sinks by function: tokens of a compressed value vector that draw much attention, wherever they
-stand.
+"""Functional sinks: tokens with a compressed value vector that attract much attention, at any
+position.
 
 Source: arXiv 2602.01893, Assumption 1, where the sink is the token at position 0; Gu et al. 2025,
-"When Attention Sink Emerges in Language Models" (arXiv 2410.10781), whose threshold EPSILON is.
+"When Attention Sink Emerges in Language Models" (arXiv 2410.10781), for the threshold EPSILON.
 Imports numpy and this room's records.
 """
 
@@ -14,28 +14,28 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from empirical.schema import variable
+from empirical.schema import captured
 
 if TYPE_CHECKING:
     from empirical.measure.queries import Row
     from empirical.measure.selection import ArrayLike
 
 COMPRESSED: Final = 0.5
-"""Norm of a compressed value at most, in medians of content norms."""
+"""Largest norm of a compressed value, in units of the median content norm."""
 MUCH: Final = 10.0
-"""Weight of a much-attended token at least, in even weights 1/T of the last query."""
+"""Smallest weight of a sink, in units of the uniform weight 1/T of the last query."""
 EPSILON: Final = 0.3
-"""The same as a weight by itself, for comparison (Gu et al. 2025)."""
+"""Absolute weight threshold, for comparison (Gu et al. 2025)."""
 
-_head = partial(variable, "layer head", equation="Assumption 1")
-_strongest = "of the sink by function with the most attention"
+_head = partial(captured, "layer head", equation="Assumption 1")
+_strongest = "of the functional sink with the most attention"
 SINKS: Final = {
-    "sink_count": _head("sinks by function", "1", "|S|", dtype="int32"),
+    "sink_count": _head("functional sinks", "1", "|S|", dtype="int32"),
     "sink_count_epsilon": _head(
         f"compressed tokens with a weight of at least {EPSILON:g}", "1", "", dtype="int32"
     ),
     "sink_weight": _head(
-        "share of attention of all sinks by function, mean over queries", "1", r"\alpha_S"
+        "share of attention of all functional sinks, mean over queries", "1", r"\alpha_S"
     ),
     "sink_position": _head(f"position {_strongest}; -1: none", "1", "s", dtype="int32"),
     "sink_strongest_weight": _head(
@@ -52,63 +52,58 @@ SINKS: Final = {
 
 
 def find_sinks(rows: Sequence[Row], values: ArrayLike) -> dict[str, np.ndarray]:
-    """Find the sinks by function of one document's layer, among the T tokens that the last query
-    sees: a norm of at most COMPRESSED medians of content norms, and a weight, averaged over the
-    queries that see the token, of at least MUCH/T. Content is all but a visible position 0.
+    """Find the functional sinks of one document's layer among the T tokens that the last query
+    sees.
 
-    Args:
-        rows: the analysed queries, the last of them last.
-        values: value states of all positions, (kv_head, position, dimension).
+    A functional sink has a norm of at most COMPRESSED median content norms, and a weight of at
+    least MUCH/T, averaged over the queries that see it. Content is every token except a visible
+    position 0.
 
-    Returns:
-        The variables of `SINKS`, each (head,); NaN, position -1, where there is no sink.
+    rows: the analysed queries, ascending. values: of all positions, (kv_head, position, dimension).
+    Returns the variables of `SINKS`, each (head,); NaN, and position -1, without a sink.
     """
     last = rows[-1]
     states = np.asarray(values)[:, last.first : last.position + 1]
     norm = np.linalg.norm(states, axis=-1)
-    weights = _laid(rows)
-    heads, tokens = weights.shape[1:]
+    alpha = _aligned(rows)
+    heads, tokens = alpha.shape[1:]
     head, kv_head = np.arange(heads), np.arange(heads) // (heads // len(norm))
     content = norm[:, int(last.first == 0) :]
     median = np.median(content, axis=1) if content.size else np.zeros(len(norm))
     short = (norm <= COMPRESSED * median[:, None]) & (median[:, None] > 0)
-    drawn = np.nanmean(weights, axis=0)
-    found = short[kv_head] & (drawn >= MUCH / tokens)
-    strongest, some = np.where(found, drawn, -1.0).argmax(axis=1), found.any(axis=1)
+    mean_alpha = np.nanmean(alpha, axis=0)
+    is_sink = short[kv_head] & (mean_alpha >= MUCH / tokens)
+    strongest, has_sink = np.where(is_sink, mean_alpha, -1.0).argmax(axis=1), is_sink.any(axis=1)
     unit = np.divide(states, norm[..., None], out=np.zeros_like(states), where=norm[..., None] > 0)
     total = unit.sum(axis=1, dtype=np.float64)
     others = (norm > 0).sum(axis=1) - 1
     aligned = (unit[kv_head, strongest] * total[kv_head]).sum(axis=-1) - 1
-    known = some & (norm[kv_head, strongest] > 0) & (others[kv_head] > 0)
+    known = has_sink & (norm[kv_head, strongest] > 0) & (others[kv_head] > 0)
     numbers = {
-        "sink_weight": np.where(found, np.nan_to_num(weights), 0).sum(axis=2).mean(axis=0),
-        "sink_strongest_weight": np.where(some, drawn[head, strongest], np.nan),
+        "sink_weight": np.where(is_sink, np.nan_to_num(alpha), 0).sum(axis=2).mean(axis=0),
+        "sink_strongest_weight": np.where(has_sink, mean_alpha[head, strongest], np.nan),
         "sink_norm_ratio": np.divide(
-            norm[kv_head, strongest], median[kv_head], out=np.full(heads, np.nan), where=some
+            norm[kv_head, strongest], median[kv_head], out=np.full(heads, np.nan), where=has_sink
         ),
         "sink_cosine": np.divide(aligned, others[kv_head], out=np.full(heads, np.nan), where=known),
     }
     counts = {
-        "sink_count": found.sum(axis=1),
-        "sink_count_epsilon": (short[kv_head] & (drawn >= EPSILON)).sum(axis=1),
-        "sink_position": np.where(some, last.first + strongest, -1),
+        "sink_count": is_sink.sum(axis=1),
+        "sink_count_epsilon": (short[kv_head] & (mean_alpha >= EPSILON)).sum(axis=1),
+        "sink_position": np.where(has_sink, last.first + strongest, -1),
     }
     return {name: array.astype(np.float32) for name, array in numbers.items()} | {
         name: array.astype(np.int32) for name, array in counts.items()
     }
 
 
-def _laid(rows: Sequence[Row]) -> np.ndarray:
-    """Return every query's weights on the last one's tokens, (query, head, token) float64; NaN on
-    tokens that it does not see.
-    """
+def _aligned(rows: Sequence[Row]) -> np.ndarray:
+    """Return all weights on the last query's tokens, (query, head, token); NaN where invisible."""
     last = rows[-1]
-    alpha = [np.asarray(row.alpha) for row in rows]
-    out = np.full((len(rows), *alpha[-1].shape), np.nan)
-    for place, row, own in zip(out, rows, alpha, strict=True):
+    aligned = np.full((len(rows), *last.alpha.shape), np.nan)
+    for target, row in zip(aligned, rows, strict=True):
         first = max(row.first, last.first)
         if first <= row.position:
-            place[:, first - last.first : row.position + 1 - last.first] = own[
-                :, first - row.first :
-            ]
-    return out
+            span = slice(first - last.first, row.position + 1 - last.first)
+            target[:, span] = np.asarray(row.alpha)[:, first - row.first :]
+    return aligned

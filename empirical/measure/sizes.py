@@ -1,4 +1,4 @@
-"""Sizes N of a selection: the default grid, and those asked for. Imports numpy."""
+"""Selection sizes N: the default grid and requested sizes. Imports numpy."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from empirical.errors import InputError
 
 DENSE = 64
-"""Up to here the default grid takes every N: Tables and Figures of the paper look at small N."""
+"""Largest N up to which the default grid is dense: tables and figures of the paper use small N."""
 
 LOG_SPACED = 96
-"""Values of the default grid beyond `DENSE`, before rounding to integers."""
+"""Number of log-spaced values of the default grid beyond `DENSE`, before rounding to integers."""
 
 
 def default_n(tokens: int) -> np.ndarray:
-    """Return the default grid of N: every N up to 64, then about 96 log-spaced values, the last one
-    T; int64, ascending.
+    """Return the default grid of N, int64: every N up to 64, then about 96 log-spaced values up to
+    T.
 
     >>> default_n(1024)[[0, 63, 64, 65, -1]]
     array([   1,   64,   66,   68, 1024])
@@ -35,30 +35,27 @@ def default_n(tokens: int) -> np.ndarray:
 
 
 class Sizes:
-    """The requested N, `asked`, and the distinct ones up to T, ascending, `inside`; both int64.
-    None asks for the default grid.
-
-    Raises:
-        InputError: if an N is not a positive integer.
+    """Requested N (None: the default grid), and the distinct ones up to T, ascending (`inside`);
+    int64. An InputError if an N is not a positive integer.
     """
 
     def __init__(self, n: Any, tokens: int) -> None:
-        asked = np.atleast_1d(default_n(tokens) if n is None else np.asarray(n))
-        if asked.ndim != 1 or (asked.size and (asked.dtype.kind not in "iu" or asked.min() < 1)):
+        requested = np.atleast_1d(default_n(tokens) if n is None else np.asarray(n))
+        if requested.ndim != 1 or (
+            requested.size and (requested.dtype.kind not in "iu" or requested.min() < 1)
+        ):
             raise InputError(
                 f"n = {np.asarray(n).tolist()!r}: expected a list of integers from 1. Use range(1,"
                 " T + 1) for every N."
             )
-        self.asked = asked.astype(np.int64)
-        self.inside = np.unique(self.asked[self.asked <= tokens])
+        self.requested = requested.astype(np.int64)
+        self.inside = np.unique(self.requested[self.requested <= tokens])
 
     def scatter(self, measured: np.ndarray) -> np.ndarray:
-        """Take (..., distinct N) to (..., asked N), NaN for N > T."""
-        behind = np.full(
-            (*measured.shape[:-1], 1), np.nan, measured.dtype
-        )  # where N > T would stand
+        """Map (..., distinct N) to (..., requested N), with NaN for N > T."""
+        behind = np.full((*measured.shape[:-1], 1), np.nan, measured.dtype)  # the entry for N > T
         return np.take(
             np.concatenate([measured, behind], axis=-1),
-            np.searchsorted(self.inside, self.asked),
+            np.searchsorted(self.inside, self.requested),
             axis=-1,
         )

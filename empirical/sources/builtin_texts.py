@@ -1,8 +1,8 @@
 """Built-in texts: kinds of text that every CPython from 3.11 on ships, as strata of one corpus.
 
-Nothing here depends on the machine or on installed packages, only on the version of Python. Licence
-and `this` are not among the kinds: one text each, the second too short for a window. Modules that
-some distributions leave out (idlelib, tkinter, test, …) are not used. Imports the standard library.
+The texts depend only on the version of Python, not on the machine or on installed packages. The
+licence and `this` are excluded: one text each, the second too short for a window. Modules that some
+distributions omit (idlelib, tkinter, test, …) are excluded. Imports the standard library.
 """
 
 from __future__ import annotations
@@ -25,33 +25,31 @@ argparse ast base64 bdb cmd codecs configparser contextlib difflib doctest enum 
 functools imaplib ipaddress mailbox optparse pickletools random smtplib statistics textwrap
 traceback typing uuid
 """
-"""Modules whose docstrings are read."""
+"""Modules whose docstrings are used."""
 
 CODE: Final = """
 calendar compileall copy csv dataclasses dis filecmp gettext graphlib inspect mimetypes
 modulefinder pdb pickle pkgutil plistlib pprint pstats pyclbr reprlib runpy selectors shlex socket
 socketserver subprocess tarfile tempfile threading tokenize trace weakref zipimport
 """
-"""Modules whose source is read; others than those, so that no text stands in two documents."""
+"""Modules whose source is used; disjoint from DESCRIBED, so no text occurs in two documents."""
 
 NESTED: Final = """
 augassign compound context-managers dynamic-features exceptions id-classes in naming specialnames
 typesseq-mutable
 """
-"""Topics that hold, or stand in, other ones; without them no two share a paragraph."""
+"""Topics that contain others or are contained in one; without them no two share a paragraph."""
 
 ROW: Final = 0x100
 """Code points of a table."""
 ROWS: Final = range(0x00, 0x34)
-"""Rows of the Basic Multilingual Plane whose characters have names of their own."""
+"""Rows of the Basic Multilingual Plane whose characters have individual names."""
 LEAST_NAMED: Final = 128
-"""Named characters of the shortest table."""
+"""Fewest named characters of a table."""
 
 
 def _topics() -> dict[str, str]:
-    """Topics of the language reference; a text that stands under two names ("else" is that of
-    "if") is one document, under the first.
-    """
+    """Return the topics of the language reference; a text with several names has its first name."""
     from pydoc_data.topics import topics
 
     first = {topics[name]: name for name in sorted(topics, reverse=True)}
@@ -59,44 +57,39 @@ def _topics() -> dict[str, str]:
 
 
 def _apart() -> dict[str, str]:
-    """Topics without those of NESTED."""
+    """Return the topics without those in NESTED."""
     return {name: text for name, text in _topics().items() if name not in NESTED.split()}
 
 
 def _source(module: str) -> str:
-    """Source of a module of the standard library, which is not imported."""
+    """Return the source of a standard-library module without importing it."""
     path = Path(sysconfig.get_path("stdlib")) / f"{module}.py"
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read ({error.strerror}), expected the standard library's source."
-            " Use --text builtin:topics, or a text of your own."
+            " Use --text builtin:topics, or another text."
         ) from error
 
 
 def _docstrings() -> dict[str, str]:
-    """Every docstring of a module, in the order of its source, each under the name of what it
-    describes.
-    """
+    """Return all docstrings of each module, in source order, each under the name of its object."""
     return {
         module: "\n\n".join(_described(ast.parse(_source(module)))) for module in DESCRIBED.split()
     }
 
 
 def _described(tree: ast.Module) -> Iterator[str]:
-    nodes = (
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-    )
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [node for node in ast.walk(tree) if isinstance(node, kinds)]
     for node in sorted(nodes, key=lambda node: getattr(node, "lineno", 0)):
         if text := ast.get_docstring(node):
             yield f"{node.name}\n{text}" if hasattr(node, "name") else text
 
 
 def _code() -> dict[str, str]:
-    """A module's source from its first class or function on, so without the text that heads it."""
+    """Return each module's source from its first class or function on, without the header."""
     out = {}
     for module in CODE.split():
         source = _source(module)
@@ -110,16 +103,14 @@ def _code() -> dict[str, str]:
 
 
 def _tables() -> dict[str, str]:
-    """Tables of characters, a row of the Basic Multilingual Plane each, with lines as in
-    UnicodeData.txt: code point, name, category, decomposition.
-    """
+    """Return a table per row of the Basic Multilingual Plane, with lines as in UnicodeData.txt."""
     out = {}
     for row in ROWS:
         characters = map(chr, range(row * ROW, (row + 1) * ROW))
         lines = [
-            f"{ord(each):04X};{name};{unicodedata.category(each)};{unicodedata.decomposition(each)}"
-            for each in characters
-            if (name := unicodedata.name(each, ""))
+            f"{ord(character):04X};{name};{unicodedata.category(character)};{unicodedata.decomposition(character)}"
+            for character in characters
+            if (name := unicodedata.name(character, ""))
         ]
         if len(lines) >= LEAST_NAMED:
             out[f"U+{row:02X}xx"] = "\n".join(lines) + "\n"
@@ -132,14 +123,14 @@ KINDS: Final[dict[str, Callable[[], dict[str, str]]]] = {
     "code": _code,
     "tables": _tables,
 }
-"""Texts by name, by kind, in the order in which kinds take turns."""
+"""Functions that return texts by name, by kind; kinds take turns in this order."""
 
 NAMES: Final = ("builtin", *(f"builtin:{kind}" for kind in KINDS))
-"""What `--text` calls them."""
+"""Names of the built-in texts for `--text`."""
 
 
 def _documents(kind: str) -> Iterator[Document]:
-    """Documents of one kind, in the order of their names' sha256."""
+    """Yield the documents of one kind, sorted by the sha256 of their names."""
     texts = KINDS[kind]()
     for name in sorted(texts, key=lambda name: hashlib.sha256(name.encode()).digest()):
         yield Document(name=f"{kind}/{name}", text=texts[name], kind=kind)
@@ -148,8 +139,8 @@ def _documents(kind: str) -> Iterator[Document]:
 def all_kinds() -> Corpus:
     """Return the corpus of all kinds, which take turns: of 8 documents each kind has two.
 
-    Within a kind documents come in the order of the sha256 of their names, which has nothing to do
-    with what they say and changes least between versions of Python.
+    Within a kind, documents are sorted by the sha256 of their names. This order is unrelated to
+    their content and changes least between versions of Python.
     """
     return Corpus(
         name=f"texts of Python {platform.python_version()}",
@@ -169,8 +160,7 @@ def one_kind(kind: str) -> Corpus:
 
 
 def topics() -> Corpus:
-    """Return the topics of Python's language reference, in the order of their names; the same for
-    one version of Python.
+    """Return the topics of Python's language reference, sorted by name.
 
     >>> next(iter(topics())).name
     'assert'
@@ -185,10 +175,7 @@ def topics() -> Corpus:
 
 
 def named(name: str) -> Corpus:
-    """Return the corpus that one of NAMES calls.
-
-    Raises:
-        InputError: there is no such kind.
+    """Return the built-in corpus with one of NAMES; an InputError if there is no such kind.
 
     >>> named("builtin:topics").population
     "documents of one manual: topics of Python's language reference"

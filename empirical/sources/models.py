@@ -1,7 +1,7 @@
 """Models to measure: a Hugging Face id, a local folder, a GGUF file, or the built-in model.
 
-Each comes with the identity that a run records: which weights, to the commit or the sha256, in
-which type, on which device. Imports torch, transformers and safetensors only.
+Each model comes with the identity that a run records: the weights (commit or sha256), their dtype
+and the device. Imports torch, transformers and safetensors only.
 """
 
 from __future__ import annotations
@@ -12,18 +12,11 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
-from transformers import (
-    AutoConfig,
-    PreTrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from empirical.errors import InputError
-from empirical.sources.digests import code_sha256, config_sha256
-from empirical.sources.fingerprint import fingerprint
-from empirical.sources.folders import Source, source_of
-from empirical.sources.pretrained import (
+from empirical.sources.checkpoints import (
+    Source,
     in_one_line,
     load,
     load_tokenizer,
@@ -32,7 +25,9 @@ from empirical.sources.pretrained import (
     read_headers,
     refuse_own_code,
     refuse_unfit,
+    source_of,
 )
+from empirical.sources.identity import code_sha256, config_sha256, fingerprint
 from empirical.tap.decoder import decoder_of, entry
 from empirical.tap.refusals import refuse_too_long, refuse_unattending
 from empirical.tap.tap import TappedLayer
@@ -43,7 +38,7 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedModel:
-    """A model in evaluation mode without gradients, its tokenizer, and what identifies it."""
+    """A model in evaluation mode without gradients, its tokenizer, and its identity."""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase | None
@@ -52,88 +47,74 @@ class LoadedModel:
     revision: str | None
     """Commit of a hub model."""
     sha256: str | None
-    """Of a local model's weights: of the file, or, where there are several, of the lines
-    `sha256 name` in the order of names.
-    """
+    """sha256 of a local model's weights (`Source.identity`)."""
     config_sha256: str | None = None
-    """Of its configuration and active adapters (`digests.config_sha256`)."""
+    """sha256 of its configuration and active adapters (`identity.config_sha256`)."""
     family: str
     layers: int
     heads: int
     kv_heads: int
     dimension: int
-    """Of a head's value states."""
+    """Dimension of a head's value states."""
     dtype: str
     device: str
     sliding_window: int | None = None
-    """Tokens of the window of layers that have one; None where none has."""
+    """Window of the sliding-window layers, in tokens; None if no layer has one."""
     code_sha256: str | None = None
-    """Of the Python code that came with it (`digests.code_sha256`); None where none did."""
+    """sha256 of the Python code that came with it (`identity.code_sha256`); None if it has none."""
     fingerprint: Mapping[str, list[float | None]] | None = None
-    """Numbers of what it does (`fingerprint.fingerprint`)."""
+    """Summary numbers of its forward pass (`identity.fingerprint`)."""
     held: bool = False
-    """Whether the caller holds it, who may change it from call to call."""
+    """Whether the caller holds it and may change it between calls."""
 
     def provenance(self) -> dict[str, Any]:
-        """Return what a run records of its model; of a sliding window, code and a fingerprint only
-        where there is one, of the beginning-of-text token (None: there is none) only where there is
-        a tokenizer.
+        """Return what a run records of its model. Sliding window, code and fingerprint appear only
+        if present, the beginning-of-text token only if there is a tokenizer.
         """
-        left_out = {"model", "tokenizer", "held"} | {
-            name
-            for name in ("sliding_window", "code_sha256", "fingerprint")
-            if getattr(self, name) is None
-        }
-        known = {} if self.tokenizer is None else {"bos_token_id": self.tokenizer.bos_token_id}
-        return known | {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name not in left_out
-        }
+        entries = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name in ("model", "tokenizer", "held"):
+            del entries[name]
+        for name in ("sliding_window", "code_sha256", "fingerprint"):
+            if entries[name] is None:
+                del entries[name]
+        if self.tokenizer is None:
+            return entries
+        return {"bos_token_id": self.tokenizer.bos_token_id} | entries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundModel:
-    """A model whose files were found and fit together, and its tokenizer; its weights are not
-    read yet.
-    """
+    """A model whose files match its configuration; its weights are not loaded yet."""
 
     tokenizer: PreTrainedTokenizerBase
     config: PreTrainedConfig
     source: Source
     options: dict[str, Any]
-    """What `from_pretrained` takes beside the folder."""
+    """Keyword arguments of `from_pretrained`."""
     dtype: str
     device: str
 
     @property
     def heads(self) -> tuple[int, int] | None:
-        """Layers and heads by the configuration; None where it does not tell them as two
-        numbers.
-        """
+        """Numbers of layers and heads in the configuration; None if they are not two integers."""
         return layers_and_heads(self.config.get_text_config())
 
     @property
     def vocabulary(self) -> int | None:
-        """Tokens of its embedding by the configuration; None where that does not tell."""
-        known = getattr(self.config.get_text_config(), "vocab_size", None)
-        return known if isinstance(known, int) else None
+        """Vocabulary size in the configuration; None if it is not an integer."""
+        size = getattr(self.config.get_text_config(), "vocab_size", None)
+        return size if isinstance(size, int) else None
 
     def refuse_unreadable(self, length: int) -> None:
-        """Refuse by an InputError a model that, by its configuration, has layers that do not
-        attend or reads fewer than `length` tokens.
-        """
+        """Refuse layers without attention, and windows of `length` that are too long."""
         with in_one_line(self.source, "configuration"):
             config = self.config.get_text_config()
             refuse_unattending(config)
             refuse_too_long(config, length)
 
     def load(self) -> LoadedModel:
-        """Read the weights, to the device, in evaluation mode, gradients off.
-
-        Raises:
-            InputError: weights are missing, unknown, of another shape or unreadable, or the tap
-                refuses the model.
+        """Load the weights to the device, in evaluation mode, without gradients; an InputError if
+        weights are missing, unknown, of another shape or unreadable, or the tap refuses the model.
         """
         options = {**self.options, "dtype": DTYPES[self.dtype]}
         if self.source.gguf is not None:
@@ -153,8 +134,8 @@ class FoundModel:
             )
 
     @contextmanager
-    def lent(self) -> Iterator[LoadedModel]:
-        """Load the model for as long as it is measured."""
+    def loaded(self) -> Iterator[LoadedModel]:
+        """Yield the loaded model for the duration of the measurement."""
         yield self.load()
 
 
@@ -166,11 +147,9 @@ def loaded(
     whole: torch.nn.Module | None = None,
     **identity: Any,
 ) -> LoadedModel:
-    """Return a model in evaluation mode with what identifies it, its sizes as a few tokens that go
-    through the tap show them; whole: the module that it is part of, if it is.
-
-    Raises:
-        InputError: the tap refuses the model, or its layers differ.
+    """Return a model in evaluation mode with its identity. Its sizes come from a short forward pass
+    through the tap. whole: the module that contains the model, if any. An InputError if the tap
+    refuses the model, or its layers differ in shape.
     """
     decoder = decoder_of(model)
     shapes: list[tuple[int, ...]] = []  # of each layer
@@ -178,7 +157,7 @@ def loaded(
     def keep(layer: TappedLayer) -> None:
         shapes.append((layer.alpha.shape[2], *layer.values.shape[1::2]))
 
-    told = fingerprint(model, keep)
+    numbers = fingerprint(model, keep)
     if len(set(shapes)) != 1:
         raise InputError(
             f"{id}: its layers differ in heads or in their dimension, expected the same in each."
@@ -191,7 +170,7 @@ def loaded(
         id=id,
         config_sha256=config_sha256(decoder),
         code_sha256=code_sha256(whole or model),
-        fingerprint=told,
+        fingerprint=numbers,
         family=decoder.config.model_type,
         layers=len(shapes),
         heads=heads,
@@ -203,23 +182,14 @@ def loaded(
 
 
 def layers_and_heads(config: PreTrainedConfig) -> tuple[int, int] | None:
-    """Return how many layers and heads a decoder has by its configuration; None where it does not
-    tell them as two numbers.
-    """
-    layers, heads = (
-        entry(config, f"decoder_{name}") or entry(config, longer)
-        for name, longer in (
-            ("layers", "num_hidden_layers"),
-            ("attention_heads", "num_attention_heads"),
-        )
-    )
+    """Return a configuration's numbers of layers and heads; None if they are not two integers."""
+    layers = entry(config, "decoder_layers") or entry(config, "num_hidden_layers")
+    heads = entry(config, "decoder_attention_heads") or entry(config, "num_attention_heads")
     return (layers, heads) if isinstance(layers, int) and isinstance(heads, int) else None
 
 
 def sliding_window(config: PreTrainedConfig) -> int | None:
-    """Return how many tokens the window of a decoder's sliding layers has; None where no layer
-    slides.
-    """
+    """Return the window of a decoder's sliding layers, in tokens; None if no layer slides."""
     types = entry(config, "layer_types") or ["sliding_attention"]
     window = entry(config, "sliding_window")
     return int(window) if window and "sliding_attention" in types else None
@@ -234,35 +204,31 @@ def find(
     trust_remote_code: bool = False,
     allow_pickle: bool = False,
 ) -> FoundModel:
-    """Find a model, and read all of it but its weights, which may take minutes.
+    """Find a model and read everything but its weights, which may take minutes.
 
     Args:
         model: None or "builtin"; a folder; a .gguf file; or a Hugging Face id.
-        revision: branch, tag or commit of a hub id; it is resolved to a commit before anything is
-            loaded.
-        dtype: "float32", "bfloat16" or "float16", of weights and activations. The tapped weights
-            are float32 in any case.
-        device: "cpu", "cuda", "mps", or "auto": the first of cuda, mps, cpu that is there.
+        revision: branch, tag or commit of a hub id; resolved to a commit before anything is loaded.
+        dtype: "float32", "bfloat16" or "float16", of weights and activations. The tapped attention
+            weights are always float32.
+        device: "cpu", "cuda", "mps", or "auto" (the first available of cuda, mps, cpu).
         trust_remote_code: run Python code that comes with the model.
-        allow_pickle: also take weights that are not safetensors; loading a pickle runs whatever
-            code it holds.
+        allow_pickle: also accept weights that are not safetensors; loading a pickle runs the code
+            in it.
 
     Raises:
-        InputError: no such model or device, no tokenizer, or files that by their headers cannot
-            hold the model that their configuration tells.
+        InputError: there is no such model, device or tokenizer, or the file headers do not match
+            the configuration.
     """
     if dtype not in DTYPES:
         raise InputError(
             f"--dtype is {dtype}, expected one of {', '.join(DTYPES)}. Use one of those; float32 is"
-            " the exact one."
+            " exact."
         )
     target = pick_device(device)
     with quiet():
         source = source_of(model, revision, allow_pickle=allow_pickle)
-        options: dict[str, Any] = {
-            "revision": source.revision,
-            "trust_remote_code": trust_remote_code,
-        }
+        options = {"revision": source.revision, "trust_remote_code": trust_remote_code}
         headers = read_headers(source)
         config = load(source, AutoConfig, options, "configuration")
         if not trust_remote_code:
@@ -283,27 +249,22 @@ def find(
 
 
 def load_named(model: str | None, **options: Any) -> LoadedModel:
-    """Find a model, as `find` does, and load it."""
+    """Find a model as `find` does, and load it."""
     return find(model, **options).load()
 
 
 def pick_device(device: str = "auto") -> str:
-    """Return "cpu", "cuda" or "mps" for a `--device`; an InputError where the name is unknown or
-    the machine has no such device.
-    """
-    there = {
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-        "cpu": True,
-    }
+    """Return "cpu", "cuda" or "mps" for a `--device`; an InputError if it is unknown or absent."""
+    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+    present = {"cuda": cuda, "mps": mps, "cpu": True}
     if device == "auto":
-        return next(name for name, present in there.items() if present)
-    if device not in there:
+        return next(name for name in present if present[name])
+    if device not in present:
         raise InputError(
             f"--device is {device}, expected one of {', '.join(DEVICES)}. Use one of those; auto"
-            " takes what is there."
+            " takes the first available."
         )
-    if not there[device]:
+    if not present[device]:
         raise InputError(
             f"--device is {device}, but PyTorch finds no such device here. Use --device auto."
         )

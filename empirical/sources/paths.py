@@ -1,6 +1,7 @@
-"""Paths as users write them: what no disk can hold is refused in a line, and names that are not
-UTF-8 are shown; files are opened without waiting, and read up to a limit. Imports the standard
-library.
+"""File paths as users write them: unusable paths are refused in one line, and file names that are
+not UTF-8 are made printable. Files are opened without blocking and read up to a size limit.
+
+Imports the standard library.
 """
 
 from __future__ import annotations
@@ -17,19 +18,15 @@ from typing import BinaryIO, Final
 from empirical.errors import InputError
 
 LARGEST: Final = 2**30
-"""Bytes that are read of one file, at most."""
+"""Largest number of bytes read from one file."""
 WAIT: Final = 30
-"""Seconds for which a pipe may give nothing."""
+"""Seconds that a pipe may stay silent."""
 _READING: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def path_of(text: str | Path, *, home: bool = False) -> Path:
-    """Return the path that `text` names as the user wrote it, with `home` also from `~` on, whether
-    or not something is there.
-
-    Raises:
-        InputError: it holds a NUL character, a name in it is too long for the disk, or the home
-            folder is of nobody.
+    """Return the path that `text` names, whether or not it exists; with `home`, a leading `~` is
+    expanded. An InputError for a NUL character, a name too long for the disk, or an unknown home.
 
     >>> path_of("notes/one.txt").name
     'one.txt'
@@ -55,10 +52,10 @@ def path_of(text: str | Path, *, home: bool = False) -> Path:
 
 
 def shown(path: str | Path) -> str:
-    r"""Return a path as text that can be printed and written: bytes that are not UTF-8 as `\xff`,
-    half characters as `\ud800`, and then each backslash twice.
+    r"""Return a path as printable text. Bytes that are not UTF-8 become `\xff`, half characters
+    (surrogates) `\ud800`, and backslashes of such a path are doubled.
 
-    So that different names stay different, and names in UTF-8 are what they are.
+    Different names stay different, and names in UTF-8 stay unchanged.
 
     >>> shown("r\udce9sum\udce9.txt")
     'r\\xe9sum\\xe9.txt'
@@ -71,18 +68,15 @@ def shown(path: str | Path) -> str:
         doubled = text.replace("\\", "\\\\")
     try:
         return doubled.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    except UnicodeEncodeError:  # half characters that stand for no byte
+    except UnicodeEncodeError:  # surrogates that encode no byte
         return doubled.encode("utf-8", "backslashreplace").decode()
 
 
 @contextmanager
 def opened(path: Path, *, most: int = LARGEST) -> Iterator[BinaryIO]:
-    """Open a regular file of at most `most` bytes for reading. Nothing else is waited for: what
-    stands at the path when it is opened is looked at, not what stood there before.
-
-    Raises:
-        InputError: it is a pipe, a device or a socket, or too large.
-        OSError: it cannot be opened.
+    """Open a regular file of at most `most` bytes for reading, without blocking; else an
+    InputError, or an OSError. The checks apply to the opened file, not to an earlier state of the
+    path.
     """
     with os.fdopen(os.open(path, _READING), "rb") as file:
         refuse_unbounded(path, os.fstat(file.fileno()), most)
@@ -90,21 +84,21 @@ def opened(path: Path, *, most: int = LARGEST) -> Iterator[BinaryIO]:
 
 
 def read_whole(path: Path, *, most: int = LARGEST) -> bytes:
-    """Read a regular file, or a pipe that ends, such as a shell makes of <(command).
+    """Read a regular file, or a pipe that ends (such as the shell's <(command)).
 
     Raises:
-        InputError: it is a device or a socket, holds more than `most` bytes, or is a pipe into
-            which nothing was written for WAIT seconds.
-        OSError: it cannot be opened or read.
+        InputError: the path is a device or a socket, holds more than `most` bytes, or is a pipe
+            that stays silent for WAIT seconds.
+        OSError: the file cannot be opened or read.
     """
     descriptor = os.open(path, _READING)
     try:
-        held = os.fstat(descriptor)
-        refuse_unbounded(path, held, most, pipes=True)
+        status = os.fstat(descriptor)
+        refuse_unbounded(path, status, most, pipes=True)
         parts: list[bytes] = []
         size = 0
         while size <= most:
-            if stat.S_ISFIFO(held.st_mode) and not select([descriptor], [], [], WAIT)[0]:
+            if stat.S_ISFIFO(status.st_mode) and not select([descriptor], [], [], WAIT)[0]:
                 raise InputError(
                     f"{shown(path)}: is a pipe that gave nothing for {WAIT} s, expected a file."
                     " Write to a file first."
@@ -120,11 +114,9 @@ def read_whole(path: Path, *, most: int = LARGEST) -> bytes:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Find the regular files under a folder, however deep; nothing hidden, and nothing behind a
-    link to a folder.
-
-    Raises:
-        OSError: a folder cannot be read, save for want of permission: that one is passed over.
+    """Yield the regular files under a folder, recursively; hidden entries, linked folders and
+    folders without read permission are skipped. An OSError for a folder that cannot be read
+    otherwise.
     """
     waiting = [os.fspath(folder)]
     while waiting:
@@ -143,18 +135,18 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 
 def refuse_unbounded(
-    path: Path, held: os.stat_result, most: int = LARGEST, *, pipes: bool = False
+    path: Path, status: os.stat_result, most: int = LARGEST, *, pipes: bool = False
 ) -> None:
-    """Refuse what may have no end, or more of it than is read, by its state."""
-    if stat.S_ISDIR(held.st_mode):
+    """Refuse, by its file status, anything that may have no end or that exceeds `most` bytes."""
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if not (stat.S_ISREG(held.st_mode) or (pipes and stat.S_ISFIFO(held.st_mode))):
+    if not (stat.S_ISREG(status.st_mode) or (pipes and stat.S_ISFIFO(status.st_mode))):
         raise InputError(
             f"{shown(path)}: is a pipe, a device or a socket, expected a file. Write to a file"
             " first."
         )
-    if held.st_size > most:
-        raise _too_large(path, str(held.st_size), most)
+    if status.st_size > most:
+        raise _too_large(path, str(status.st_size), most)
 
 
 def _too_large(path: Path, size: str, most: int) -> InputError:

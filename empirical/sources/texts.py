@@ -1,7 +1,7 @@
-"""Sources of text: files, folders, .jsonl records, and data sets of the Hugging Face hub.
+"""Text corpora: files, folders, .jsonl records, and Hugging Face data sets.
 
-A source is read as a stream, from its start each time it is iterated. Imports the standard library,
-and for hub data sets the libraries huggingface_hub and datasets (optional extra `hub`).
+A corpus is a stream that starts anew at each iteration. Imports the standard library, and for hub
+data sets huggingface_hub and datasets (optional extra `hub`).
 """
 
 from __future__ import annotations
@@ -17,30 +17,13 @@ from pathlib import Path
 from empirical.errors import InputError, boundary
 from empirical.sources.paths import LARGEST, files_below, opened, path_of, read_whole, shown
 
-TEXT_SUFFIXES = frozenset(
-    {
-        ".txt",
-        ".text",
-        ".md",
-        ".markdown",
-        ".rst",
-        ".org",
-        ".adoc",
-        ".tex",
-        ".html",
-        ".htm",
-        ".xml",
-        ".csv",
-        ".tsv",
-        ".py",
-    }
-)
-"""What counts as text in a folder, beside .jsonl. A file named by itself is read whatever its
-suffix.
+TEXT_SUFFIXES = """
+.txt .text .md .markdown .rst .org .adoc .tex .html .htm .xml .csv .tsv .py
 """
+"""Suffixes, besides .jsonl, that count as text in a folder; a file named itself may have any."""
 
 MOST_NAMED = 3
-"""How many paths a corpus name lists before it counts them."""
+"""Number of paths that a corpus name lists; further paths are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,25 +33,23 @@ class Document:
     name: str
     text: str
     kind: str = ""
-    """What kind of text it is, among those that its corpus mixes."""
+    """Kind of text, if the corpus mixes kinds."""
     token_ids: tuple[int, ...] | None = None
-    """Its tokens, where these are what is given in place of a text."""
+    """Token ids, if they are given instead of a text."""
     masked: bool = False
-    """Whether an attention mask came with them, which tells what is padding."""
+    """Whether an attention mask that marks padding came with the token ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus:
-    """A named stream of documents that can be read again."""
+    """A named stream of documents that can be read repeatedly."""
 
     name: str
     read: Callable[[], Iterator[Document]]
     population: str = ""
-    """What the documents are a sample of, in words."""
+    """Description of the population that the documents are sampled from."""
     strata: tuple[Corpus, ...] = ()
-    """Kinds that take turns in giving a document, each a corpus; none where documents come in the
-    order in which they are read.
-    """
+    """Corpora of the kinds that take turns; empty if documents come in reading order."""
 
     def __iter__(self) -> Iterator[Document]:
         """Read the documents from the start."""
@@ -76,14 +57,12 @@ class Corpus:
 
 
 def from_paths(paths: Sequence[str | Path], *, field: str = "text") -> Corpus:
-    """Return the documents of files, folders (recursively, in the order of names) and .jsonl files
-    (one a line), each file once. Those of one path are of one kind.
-
-    field: which one of a .jsonl record holds the text.
+    """Return the documents of files, folders (recursive, sorted by name) and .jsonl files (one per
+    line, in a field), each file once. The documents of one path form one kind.
 
     Raises:
-        InputError: no path is given, or one is no file or folder. While reading: a file cannot be
-            read, is not UTF-8, is binary or is empty, a record has no such field, or a folder holds
+        InputError: no path is given, or a path is no file or folder. While reading: a file cannot
+            be read, is not UTF-8, is binary or empty, a record lacks the field, or a folder holds
             no text.
     """
     if not paths:
@@ -99,11 +78,9 @@ def from_paths(paths: Sequence[str | Path], *, field: str = "text") -> Corpus:
                 f"{shown(root)}: is a pipe, a device or a socket, expected a file or folder. Write"
                 " the text to a file first."
             )
-    name = (
-        ", ".join(map(shown, roots))
-        if len(roots) <= MOST_NAMED
-        else f"{shown(roots[0])} and {len(roots) - 1} more"
-    )
+    name = ", ".join(map(shown, roots))
+    if len(roots) > MOST_NAMED:
+        name = f"{shown(roots[0])} and {len(roots) - 1} more"
 
     def read() -> Iterator[Document]:
         seen: set[Path] = set()
@@ -115,11 +92,10 @@ def from_paths(paths: Sequence[str | Path], *, field: str = "text") -> Corpus:
                     continue
                 seen.add(file.resolve())
                 with _readable(file):
-                    documents = (
-                        _records(file, field)
-                        if file.suffix.lower() == ".jsonl"
-                        else _whole(file, may_be_empty=file != root)
-                    )
+                    if file.suffix.lower() == ".jsonl":
+                        documents = _records(file, field)
+                    else:
+                        documents = _whole(file, may_be_empty=file != root)
                     yield from (replace(document, kind=shown(root)) for document in documents)
 
     return Corpus(name=name, read=read, population="the user's own text")
@@ -127,7 +103,7 @@ def from_paths(paths: Sequence[str | Path], *, field: str = "text") -> Corpus:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Say in one line of what cannot be read why."""
+    """Turn an OSError into an InputError of one line."""
     try:
         yield
     except OSError as error:
@@ -141,20 +117,18 @@ def _files(root: Path) -> list[Path]:
     """Return the text files under a folder, or the file itself."""
     if not root.is_dir():
         return [root]
-    known = TEXT_SUFFIXES | {".jsonl"}
-    out = [file for file in files_below(root) if file.suffix.lower() in known]
-    if not out:
+    suffixes = [*sorted(TEXT_SUFFIXES.split()), ".jsonl"]
+    files = [file for file in files_below(root) if file.suffix.lower() in suffixes]
+    if not files:
         raise InputError(
-            f"{shown(root)}: holds no text files ({', '.join(sorted(TEXT_SUFFIXES))}, .jsonl). Name"
-            " the files, or another folder."
+            f"{shown(root)}: holds no text files ({', '.join(suffixes)}). Name the files, or"
+            " another folder."
         )
-    return sorted(out, key=lambda file: file.relative_to(root).as_posix())
+    return sorted(files, key=lambda file: file.relative_to(root).as_posix())
 
 
 def _whole(file: Path, *, may_be_empty: bool) -> Iterator[Document]:
-    """Read a file as one document. Inside a folder an empty one is passed on, to be counted as
-    too short.
-    """
+    """Read a file as one document; one in a folder may be empty and then counts as too short."""
     text = _decoded(read_whole(file), file, 0)
     if not text.strip() and not may_be_empty:
         raise InputError(f"{shown(file)}: holds no text. Name another file.")
@@ -168,8 +142,8 @@ def _records(file: Path, field: str) -> Iterator[Document]:
         for number, line in enumerate(iter(lambda: lines.readline(LARGEST), b""), start=1):
             if len(line) == LARGEST:
                 raise InputError(
-                    f"{shown(file)}:{number}: has {LARGEST} bytes or more, expected one record a"
-                    " line. Write it so."
+                    f"{shown(file)}:{number}: has {LARGEST} bytes or more, expected one record per"
+                    " line. Rewrite the file."
                 )
             text = _decoded(line, file, offset)
             offset += len(line)
@@ -187,7 +161,7 @@ def _field(line: str, field: str, where: str) -> str:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else error
-        raise InputError(f"{where}: is not JSON ({reason}). Write one object a line.") from error
+        raise InputError(f"{where}: is not JSON ({reason}). Write one object per line.") from error
     if not isinstance(record, dict):
         raise InputError(
             f"{where}: is a JSON {type(record).__name__}, expected an object with a field"
@@ -197,7 +171,7 @@ def _field(line: str, field: str, where: str) -> str:
 
 
 def text_of(record: Mapping[str, object], field: str, where: str) -> str:
-    """Return a record's text, which must be there and be a string of whole characters."""
+    """Return a record's text; an InputError if it is missing or no string of whole characters."""
     if field not in record:
         raise InputError(
             f"{where}: has no field {field!r}, only {', '.join(map(str, record)) or 'none'}. Use"
@@ -213,7 +187,8 @@ def text_of(record: Mapping[str, object], field: str, where: str) -> str:
 
 
 def whole_characters(text: str, what: str) -> str:
-    r"""Return a text; an InputError where it holds half of a character, which no file can hold.
+    r"""Return a text unchanged; an InputError if it holds half a character (a surrogate), which no
+    file can store.
 
     >>> whole_characters("a\ud800b", "names")
     Traceback (most recent call last):
@@ -224,20 +199,18 @@ def whole_characters(text: str, what: str) -> str:
     except UnicodeEncodeError as error:
         raise InputError(
             f"{what}: character {error.start} is half of one (\\u{ord(text[error.start]):04x}),"
-            " expected whole characters. Mend it, or leave it out."
+            " expected whole characters. Correct it, or leave it out."
         ) from error
     return text
 
 
 def _decoded(data: bytes, file: Path, offset: int) -> str:
-    """Decode UTF-8, without the byte-order mark that may stand at a file's start; text has no
-    NUL in it.
-    """
+    """Decode UTF-8 without a byte-order mark at the start of a file; refuse NUL bytes."""
     if b"\0" in data:
         nul = offset + data.index(b"\0")
         raise InputError(
-            f"{shown(file)}: byte {nul} is NUL, so it is no text in UTF-8. Convert the file to"
-            " UTF-8, or leave it out."
+            f"{shown(file)}: byte {nul} is NUL, expected text in UTF-8. Convert the file to UTF-8,"
+            " or leave it out."
         )
     try:
         return data.decode("utf-8").removeprefix("\ufeff" if offset == 0 else "")
@@ -249,21 +222,17 @@ def _decoded(data: bytes, file: Path, offset: int) -> str:
 
 
 def from_hub(dataset: str, *, split: str = "train", field: str = "text") -> Corpus:
-    """Return the records of a Hugging Face data set, streamed from the commit it stands at now.
+    """Return the records of a Hugging Face data set, streamed from its current commit.
 
-    dataset: id on the hub, with `:configuration` behind it where there are several; field: which
-    one of a record holds the text.
-
-    Raises:
-        InputError: the library datasets is absent, the hub cannot be reached, or it knows no such
-            data set, split or field.
+    dataset: id on the hub, followed by `:configuration` if it has several. An InputError if the
+    library datasets is missing, the hub cannot be reached, or it has no such data set or split.
     """
     try:
         import datasets
     except ImportError as error:
         raise InputError(
-            "--dataset needs the library datasets, which is not installed. Get it with: pip install"
-            " datasets"
+            "--dataset needs the library datasets, which is not installed. Get it with: pip"
+            " install datasets"
         ) from error
     from huggingface_hub import HfApi
 

@@ -1,28 +1,26 @@
-"""Token windows: the first tokens of each document, all of one length.
+"""Token windows: the first tokens of each document, all of equal length.
 
-As in arXiv 2602.01893, §4, a window is a stretch of one document; nothing is padded and nothing is
-joined. The document is the sampling unit, so each gives one window. Imports numpy, and transformers
-for a type.
+As in arXiv 2602.01893, §4, a window is a stretch of one document, without padding or concatenation.
+The document is the sampling unit, so each document gives one window. Any tokenizer error, including
+a Rust panic, becomes a one-line message. Imports numpy, and transformers for a type.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import islice
+from itertools import chain, compress, islice, takewhile
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from empirical.errors import InputError
+from empirical.errors import InputError, boundary
 from empirical.sources.texts import Document
-from empirical.sources.tokens import tokens_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -32,63 +30,57 @@ Item = TypeVar("Item")
 SPECIAL_TOKENS = ("default", "none")
 
 LEAST_LENGTH = 4
-"""Tokens of the shortest window: behind the sink are cosines at two lags, the fewest that can
-decay.
-"""
+"""Shortest window, in tokens: two lags after the sink, the minimum for a decay."""
 
 RUN: Final = 5
-"""Tokens of the runs by which two windows are compared."""
+"""Length, in tokens, of the runs (shingles) by which two windows are compared."""
 ALIKE: Final = 0.8
-"""Share of such runs, of those that either window has, from which on two are nearly the same: up to
-one token in 45 changed one by one, or one stretch of a ninth of the window.
-"""
+"""Jaccard index of near-duplicate windows: one token in 45 changed, or one ninth of a window."""
 ROUNDING: Final = 1e-9
-"""By how much a product of ALIKE may be too large."""
+"""Rounding tolerance of products with ALIKE."""
 RADIX: Final = 0x9E3779B97F4A7C15
-"""Odd factor, ⌊2⁶⁴/φ⌋, of which a run's hash is the polynomial in its tokens (Knuth, The Art of
-Computer Programming 3, §6.4).
+"""Base of the polynomial hash of a run: the odd number ⌊2⁶⁴/φ⌋ (Knuth, The Art of Computer
+Programming 3, §6.4).
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Windows:
-    """Token windows of equal length, in the order of their documents; every sequence has one
-    entry a document.
-    """
+    """Token windows of equal length; every sequence has one entry per document, in order."""
 
     token_ids: NDArray[np.int32]
-    """(document, position); negative where it is not known which tokens they are."""
+    """(document, position); negative if the tokens are unknown."""
     names: tuple[str, ...]
     sha256: tuple[str, ...]
-    """Of the window's tokens as little-endian 32-bit integers; empty where they are not known."""
+    """sha256 of each window's tokens as little-endian 32-bit integers; empty if unknown."""
     text_sha256: tuple[str, ...]
-    """Of the whole document's text in UTF-8; empty where that is not known."""
+    """sha256 of each whole document's text in UTF-8; empty if it is unknown."""
     skipped: int
-    """Documents that were too short, among those read until enough were found."""
+    """Number of documents read and rejected as too short."""
     corpus: str
     """Name of the corpus."""
     special_tokens: str
     population: str = ""
-    """What the documents are a sample of."""
+    """Description of the population that the documents are sampled from."""
     kinds: tuple[str, ...] = ()
-    """Kind of text of each document; none where they are not told apart."""
+    """Kind of text of each document; empty if kinds are not distinguished."""
 
     @property
     def known(self) -> bool:
-        """Whether it is known which tokens the windows hold."""
+        """Whether the tokens of the windows are known."""
         return bool((self.token_ids >= 0).all())
 
     def some(self, documents: Sequence[int]) -> Windows:
-        """Return those of some documents, in this order."""
-        many: dict[str, Any] = {
-            name: tuple(held[document] for document in documents)
+        """Return the windows of selected documents, in the given order."""
+        labels: dict[str, Any] = {
+            name: tuple(column[document] for document in documents)
             for name in ("names", "sha256", "text_sha256", "kinds")
-            if (held := getattr(self, name))
+            if (column := getattr(self, name))
         }
-        return replace(self, token_ids=self.token_ids[list(documents)], **many)
+        return replace(self, token_ids=self.token_ids[list(documents)], **labels)
 
     def row(self, document: int) -> dict[str, Any]:
-        """Return what a run records of one document, in plain types."""
+        """Return a run's record of one document, in plain types."""
         digests = {"sha256": self.sha256[document], "text_sha256": self.text_sha256[document]}
         return {
             "name": self.names[document],
@@ -108,34 +100,47 @@ def windows(
     config: Any = None,
 ) -> Windows:
     """Cut the first `count` documents that are long enough to their first `length` tokens, special
-    ones included.
+    tokens included.
 
-    A document that is too short is left out and counted. The strata of a corpus take turns, so that
-    each gives equally many while it has any. Documents are the sampling unit: two whose windows are
-    the same, or nearly (`nearly_the_same`), would be one that counts twice, and are refused.
-    special_tokens: "default" (as the tokenizer puts them) or "none"; documents that are token ids
-    stay as they are, and need no tokenizer. vocabulary: how many tokens the model's embedding has;
-    None where that is not known. config: the model's, which tells its padding where there is no
-    tokenizer.
+    Documents that are too short are skipped and counted. The strata of a corpus take turns, so each
+    gives equally many documents while it has any. Two documents with equal or nearly equal windows
+    (`nearly_the_same`) are refused, because the document is the sampling unit.
+
+    Args:
+        documents: a corpus or another iterable.
+        tokenizer: not needed for documents that are token ids, which stay unchanged.
+        length: tokens of a window.
+        count: number of windows.
+        special_tokens: "default" (as the tokenizer adds them) or "none".
+        vocabulary: number of tokens in the model's embedding; None if unknown.
+        config: the model's configuration, which defines padding if there is no tokenizer.
 
     Raises:
-        InputError: an option is out of range, no document is long enough, or too few are, or two
-            hold the same text, or begin with the same or nearly the same tokens, or a token is
-            beyond the vocabulary; and what reading raises.
+        InputError: an option is out of range; too few documents are long enough; two documents have
+            the same text, or equal or nearly equal windows; a token is beyond the vocabulary; or
+            reading fails.
     """
     _check(length=length, count=count, special_tokens=special_tokens)
-    held: list[int] = []
-    cut = partial(tokens_of, tokenizer, special_tokens=special_tokens, length=length, config=config)
-    strata = [
-        _long_enough(stratum, cut, length, held)
-        for stratum in getattr(documents, "strata", ()) or (documents,)
-    ]
-    rows = _distinct(in_turn(strata), length=length, count=count)
+    sizes: list[int] = []  # tokens of each document read; at least `length` of a long one
+
+    def long_enough(stratum: Iterable[Document]) -> Iterator[tuple[Document, tuple[int, ...]]]:
+        for document in stratum:
+            ids = tokens_of(
+                tokenizer, document, special_tokens=special_tokens, length=length, config=config
+            )
+            sizes.append(len(ids))
+            if len(ids) >= length:
+                yield document, tuple(ids[:length])
+
+    strata = getattr(documents, "strata", ()) or (documents,)
+    rows: dict[tuple[int, ...], Document] = {}
+    for document, window in islice(in_turn(map(long_enough, strata)), count):
+        if window in rows:
+            raise InputError(_twice(rows[window], document, length, len(rows)))
+        rows[window] = document
     corpus = getattr(documents, "name", "documents")
     if len(rows) < count:
-        raise InputError(
-            f"{corpus}: {_too_few(held, enough=len(rows), length=length, count=count)}"
-        )
+        raise InputError(f"{corpus}: {_too_few(sizes, len(rows), length, count)}")
     token_ids = np.array(list(rows), dtype=np.int32)
     read = list(rows.values())
     if vocabulary is not None:
@@ -150,7 +155,7 @@ def windows(
         names=tuple(document.name for document in read),
         sha256=tuple(hashlib.sha256(row.astype("<i4").tobytes()).hexdigest() for row in token_ids),
         text_sha256=tuple(_digest(document) for document in read),
-        skipped=len(held) - len(rows),
+        skipped=len(sizes) - len(rows),
         corpus=corpus,
         special_tokens=special_tokens,
         population=getattr(documents, "population", ""),
@@ -158,24 +163,8 @@ def windows(
     )
 
 
-def _long_enough(
-    documents: Iterable[Document],
-    cut: Callable[[Document], Sequence[int]],
-    length: int,
-    held: list[int],
-) -> Iterator[tuple[Document, tuple[int, ...]]]:
-    """Read documents that have `length` tokens, each with its window, and note in `held` how many
-    tokens each document that was read has, of a long one `length` or more.
-    """
-    for document in documents:
-        ids = cut(document)
-        held.append(len(ids))
-        if len(ids) >= length:
-            yield document, tuple(ids[:length])
-
-
 def in_turn(streams: Iterable[Iterator[Item]]) -> Iterator[Item]:
-    """Take one item of each stream in turn; a stream that ends drops out.
+    """Yield one item of each stream in turn; exhausted streams drop out.
 
     >>> "".join(in_turn([iter("ABC"), iter("D"), iter("EF")]))
     'ADEBFC'
@@ -189,22 +178,8 @@ def in_turn(streams: Iterable[Iterator[Item]]) -> Iterator[Item]:
             break
 
 
-def _distinct(
-    found: Iterable[tuple[Document, tuple[int, ...]]], *, length: int, count: int
-) -> dict[tuple[int, ...], Document]:
-    """Read until `count` windows are found: documents by their windows' tokens, no two equal."""
-    rows: dict[tuple[int, ...], Document] = {}
-    for document, window in islice(found, count):
-        if window in rows:
-            raise InputError(_twice(rows[window], document, length=length, enough=len(rows)))
-        rows[window] = document
-    return rows
-
-
 def _digest(document: Document) -> str:
-    """Return the sha256 of a document's whole text in UTF-8, or of its tokens as little-endian
-    32-bit integers.
-    """
+    """Return the sha256 of a document's text in UTF-8, or of its ids as little-endian int32."""
     if document.token_ids is not None:
         return hashlib.sha256(np.array(document.token_ids, dtype="<i4").tobytes()).hexdigest()
     return hashlib.sha256(document.text.encode()).hexdigest()
@@ -212,43 +187,39 @@ def _digest(document: Document) -> str:
 
 def nearly_the_same(token_ids: NDArray[np.int32]) -> Iterator[tuple[int, int, float]]:
     """Find pairs of windows, (document, position), whose sets of runs of RUN tokens have a Jaccard
-    index of at least ALIKE: both numbers and the index.
+    index of at least ALIKE. Yields both document numbers and the index.
 
-    Two sets that are so alike share one of the rarest 1 − ALIKE of each one's runs (prefix filter:
-    Bayardo, Ma & Srikant 2007, "Scaling up all pairs similarity search"). Rare runs stand in few
-    documents, so the work grows with the tokens, not with the pairs.
+    Two such sets share one of the rarest 1 − ALIKE of each set's runs (prefix filter: Bayardo, Ma &
+    Srikant 2007, "Scaling up all pairs similarity search"). Rare runs occur in few documents, so
+    the cost grows with the number of tokens, not of pairs.
     """
     size = min(RUN, token_ids.shape[1])
     weights = np.array([pow(RADIX, power, 2**64) for power in range(size)], dtype=np.uint64)
     runs = sliding_window_view(token_ids.astype(np.uint64), size, axis=1) @ weights  # modulo 2⁶⁴
     sets = [np.unique(row) for row in runs]
     values, counts = np.unique(np.concatenate(sets), return_counts=True)
-    where: dict[int, list[int]] = {}
-    for second, own in enumerate(sets):
-        rarest = own[np.lexsort((own, counts[np.searchsorted(values, own)]))]
-        prefix = rarest[: own.size - math.ceil(ALIKE * own.size - ROUNDING) + 1].tolist()
-        for first in sorted({earlier for run in prefix for earlier in where.get(run, ())}):
-            shared = np.intersect1d(sets[first], own, assume_unique=True).size
-            alike = shared / (sets[first].size + own.size - shared)
+    documents_of: defaultdict[int, list[int]] = defaultdict(list)  # by rare run
+    for second, members in enumerate(sets):
+        rarest = members[np.lexsort((members, counts[np.searchsorted(values, members)]))]
+        prefix = rarest[: members.size - math.ceil(ALIKE * members.size - ROUNDING) + 1].tolist()
+        for first in sorted({earlier for run in prefix for earlier in documents_of[run]}):
+            shared = np.intersect1d(sets[first], members, assume_unique=True).size
+            alike = shared / (sets[first].size + members.size - shared)
             if alike >= ALIKE:
                 yield first, second, alike
         for run in prefix:
-            where.setdefault(run, []).append(second)
+            documents_of[run].append(second)
 
 
-def _too_few(held: list[int], *, enough: int, length: int, count: int) -> str:
-    """Say which documents there are instead, of `held` tokens each, and what could be asked of
-    them.
-    """
-    if not held:
+def _too_few(sizes: list[int], enough: int, length: int, count: int) -> str:
+    """Return the message about documents of these sizes in tokens, with options that would work."""
+    if not sizes:
         return "holds no documents. Name other texts."
-    long_enough = sorted((tokens for tokens in held if tokens >= LEAST_LENGTH), reverse=True)
-    seen = (
-        f"{enough} of {len(held)} documents have {length} tokens or more, but --documents is"
-        f" {count}"
-        if enough
-        else f"the longest document has {max(held)} tokens, but --length is {length}"
-    )
+    long_enough = sorted((tokens for tokens in sizes if tokens >= LEAST_LENGTH), reverse=True)
+    seen = f"the longest document has {max(sizes)} tokens, but --length is {length}"
+    if enough:
+        seen = f"{enough} of {len(sizes)} documents have {length} tokens or more, but --documents"
+        seen += f" is {count}"
     remedies = [f"--documents {enough}"] if enough else []
     if len(long_enough) >= count:
         remedies.append(f"--length {long_enough[count - 1]}")
@@ -264,22 +235,22 @@ def _refuse_beyond(
     vocabulary: int,
     tokenizer: PreTrainedTokenizerBase | None,
 ) -> None:
-    """Refuse documents with tokens that the model's embedding lacks, before one is measured."""
+    """Refuse documents with tokens beyond the model's embedding, before any is measured."""
     for document, place in np.argwhere(token_ids >= vocabulary)[:1].tolist():
-        known = "" if tokenizer is None else f" of its tokenizer's {len(tokenizer)}"
+        tokenizer_size = "" if tokenizer is None else f" of its tokenizer's {len(tokenizer)}"
         raise InputError(
             f"{read[document].name}: holds token {token_ids[document, place]} at position {place},"
-            f" but the model's embedding has {vocabulary} tokens{known}. Leave the document out, or"
-            " resize the embedding to the tokenizer."
+            f" but the model's embedding has {vocabulary} tokens{tokenizer_size}. Leave the"
+            " document out, or resize the embedding to the tokenizer."
         )
 
 
 def _check(*, length: int, count: int, special_tokens: str) -> None:
     """Refuse options out of range."""
-    for option, given, least in (("--length", length, LEAST_LENGTH), ("--documents", count, 1)):
-        if given < least:
+    for option, value, least in (("--length", length, LEAST_LENGTH), ("--documents", count, 1)):
+        if value < least:
             raise InputError(
-                f"{option} {given}: expected at least {least}. Use {option} {least} or more."
+                f"{option} {value}: expected at least {least}. Use {option} {least} or more."
             )
     if special_tokens not in SPECIAL_TOKENS:
         raise InputError(
@@ -288,14 +259,148 @@ def _check(*, length: int, count: int, special_tokens: str) -> None:
         )
 
 
-def _twice(first: Document, second: Document, *, length: int, enough: int) -> str:
-    """Say that two documents are one, and what could be done."""
-    seen, remedy = (
-        ("hold the same text", "")
-        if _digest(first) == _digest(second)
-        else (f"begin with the same {length} tokens", " use a longer --length,")
-    )
+def _twice(first: Document, second: Document, length: int, enough: int) -> str:
+    """Return the message about two equal documents."""
+    seen, remedy = f"begin with the same {length} tokens", " use a longer --length,"
+    if _digest(first) == _digest(second):
+        seen, remedy = "hold the same text", ""
     return (
         f"{first.name} and {second.name}: {seen}, expected different documents. Leave one out,"
         f"{remedy} or use --documents {enough}."
     )
+
+
+LARGEST_ID: Final = 2**31 - 1
+"""Largest token id; ids are stored as int32."""
+CHARACTERS_READ = 32
+"""Characters tokenized at first, per token of a window; doubled until the window is settled."""
+MARGIN = 16
+"""Tokens that must follow a settled window; the last before a cut depend on the text after."""
+MENDED: Final = "expected a working tokenizer. Download its files again, or use another one."
+
+
+def tokens_of(
+    tokenizer: PreTrainedTokenizerBase | None,
+    document: Document,
+    *,
+    special_tokens: str,
+    length: int,
+    config: Any = None,
+) -> Sequence[int]:
+    """Return the tokens of a document: all of them, or at least the first `length` of a long one.
+
+    Tokenizing a long text whole is slow (a minute for 50 MB). Instead its start is tokenized, and
+    doubled until the first `length` tokens no longer change. `verbose=False` suppresses the warning
+    about texts longer than the model's window, which are usual here. Tokens that the tokenizer puts
+    before a text, such as BOS, appear once, even if the text already begins with them, as chat
+    templates do. Without a tokenizer, `config` defines padding.
+
+    Raises:
+        InputError: there is no tokenizer, it fails or returns no token ids; or given token ids
+            begin or end with padding.
+    """
+    if document.token_ids is not None:
+        if not document.masked:
+            special = config if tokenizer is None else tokenizer
+            _refuse_padding(special, document.name, document.token_ids, length)
+        return document.token_ids
+    if tokenizer is None:
+        raise InputError(
+            f"{document.name}: is a text, but there is no tokenizer. Pass tokenizer=, or token ids."
+        )
+    text = document.text
+
+    def tokens_of_start(characters: int) -> Sequence[int]:
+        def tokenized(*, special: bool) -> Sequence[int]:
+            encoded = tokenizer(text[:characters], add_special_tokens=special, verbose=False)
+            return unpadded(whole_ids(encoded["input_ids"]), encoded.get("attention_mask"))
+
+        with boundary(f"{document.name}: the tokenizer cannot cut it into tokens", MENDED):
+            ids = tokenized(special=special_tokens == "default")
+            if special_tokens == "default" and (prefix := _twice_at_start(ids)):
+                plain = tokenized(special=False)
+                if ids[prefix : prefix + len(plain)] == plain:
+                    return plain  # the text already begins with the tokens that the tokenizer adds
+            return ids
+
+    characters = CHARACTERS_READ * length
+    ids = tokens_of_start(characters)
+    while characters < len(text):
+        characters *= 2
+        shorter, ids = ids, tokens_of_start(characters)
+        if len(shorter) >= length + MARGIN and shorter[:length] == ids[:length]:
+            break
+    return ids
+
+
+def _refuse_padding(special: Any, name: str, ids: Sequence[int], length: int) -> None:
+    """Refuse token ids whose window of `length` begins or ends with padding, by the special tokens
+    of a tokenizer or a configuration. A single pad token that is also a BOS or EOS token, as in
+    many models, is no padding.
+    """
+    pad, *others = (getattr(special, f"{kind}_token_id", None) for kind in ("pad", "bos", "eos"))
+    ends = set(chain(*(other if isinstance(other, list) else [other] for other in others)))
+    for end, row in (("start", ids), ("end", ids[::-1])):
+        pads = sum(1 for _ in takewhile(lambda token_id: token_id == pad, row))
+        if pads > (pad in ends) and (end == "start" or len(ids) - pads < length):
+            raise InputError(
+                f"{name}: {'a pad token' if pads == 1 else f'{pads} pad tokens'} (id {pad}) at its"
+                f" {end}, expected the tokens of the text only. Pass its tokens without padding, or"
+                " the tokenizer's output with its attention_mask."
+            )
+
+
+def unpadded(ids: Sequence[int], mask: Any) -> list[int]:
+    """Return token ids without the leading and trailing ones that an attention mask hides (None: no
+    mask). A ValueError if it is not one row of 0 and 1 per token, or hides tokens within the text.
+
+    >>> unpadded([0, 0, 5, 6], [0, 0, 1, 1])
+    [5, 6]
+    """
+    if mask is None:
+        return list(ids)
+    visible = np.array(mask.tolist() if hasattr(mask, "tolist") else mask, dtype=object)
+    if visible.shape != (len(ids),):
+        raise ValueError(f"an attention_mask of shape {visible.shape}")
+    if not np.isin(visible, (0, 1)).all():
+        raise ValueError("an attention_mask of other numbers than zeros and ones")
+    if np.count_nonzero(np.diff(visible.astype(int), prepend=0) == 1) > 1:
+        raise ValueError("an attention_mask that hides tokens within the text")
+    return list(compress(ids, visible))
+
+
+def _twice_at_start(ids: Sequence[int]) -> int:
+    """Return how many tokens are repeated at the start, at most 3; 0 if none.
+
+    >>> _twice_at_start([1, 1, 5]), _twice_at_start([1, 2, 1, 2, 5]), _twice_at_start([1, 5, 1])
+    (1, 2, 0)
+    """
+    return next((few for few in (1, 2, 3) if ids[:few] == ids[few : 2 * few] != ids[:0]), 0)
+
+
+def whole_ids(given: Any) -> list[int]:
+    """Return one row of integers from 0 to LARGEST_ID as a list; a ValueError if it is none.
+
+    >>> whole_ids(np.array([5, 6]))
+    [5, 6]
+    """
+    values = np.asarray(given)
+    if values.shape == (0,):
+        return []
+    if values.ndim != 1 or values.dtype.kind not in "iu":
+        raise ValueError(f"token ids of shape {values.shape} and type {values.dtype}")
+    if values.min() < 0 or values.max() > LARGEST_ID:
+        raise ValueError(f"token ids from {values.min()} to {values.max()}")
+    return list(values.tolist())
+
+
+def texts_of_tokens(tokenizer: PreTrainedTokenizerBase, ids: Collection[int]) -> dict[int, str]:
+    """Return the text of each of these token ids, half a character as its code; an InputError if
+    the tokenizer cannot decode one.
+    """
+    texts = {}
+    for token_id in ids:
+        with boundary(f"token {token_id}: the tokenizer cannot decode it", MENDED):
+            text = str(tokenizer.decode([token_id], clean_up_tokenization_spaces=False))
+        texts[token_id] = text.encode("utf-8", "backslashreplace").decode()
+    return texts

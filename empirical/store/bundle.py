@@ -1,9 +1,9 @@
-"""Bundle: the files of a run, all reached through one door.
+"""Bundle: safe access to the files of a run.
 
-A run may come from somebody else, by tar, git or a shared disk. So a file is opened below its
-folder's descriptor, name by name: no link is followed, nothing blocks, only a regular file is read,
-and never more of it than a limit. What else stands there does not belong to the run. What is read
-of it as JSON is JSON: no NaN, no number without end. Imports the standard library.
+A run may come from somebody else, by tar, git or a shared disk. Files are therefore opened relative
+to their folder's descriptor, component by component. No link is followed, nothing blocks, and only
+regular files are read, up to a limit. Other entries do not belong to the run. JSON is parsed
+strictly, without NaN or infinity. Imports the standard library.
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ import math
 import os
 import shutil
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 
 from empirical.errors import StoreError
 
 METADATA: Final = 1 << 26
-"""Bytes of a file of metadata at most: of 10,000 documents it has less than one mebibyte."""
+"""Largest file of metadata, in bytes; that of 10,000 documents has less than one mebibyte."""
 LINE: Final = 1 << 20
-"""Bytes of the row of a document at most."""
+"""Largest row of a document, in bytes."""
 MOST: Final = 1 << 36
-"""Bytes of any file of a run at most: a shard of 1,024 heads and 1,024 positions has 256 MiB."""
+"""Largest file of a run, in bytes; a shard of 1,024 heads and 1,024 positions has 256 MiB."""
 
 REMEDY: Final = "Restore the run from a copy, or measure it again elsewhere."
 
 _PIECE: Final = 1 << 20
 
 _FOLLOWS: Final = os.open not in os.supports_dir_fd
-"""Whether this system cannot open below a folder's descriptor (Windows): its names are looked at
-first.
+"""Whether this system cannot open relative to a folder's descriptor (Windows); names are then
+checked first.
 """
 _FILE: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _FOLDER: Final = _FILE | getattr(os, "O_DIRECTORY", 0)
@@ -49,7 +50,7 @@ _KINDS: Final = {
 
 
 def plain(name: Any) -> bool:
-    """Whether a name is one of a file below a folder, such as geostat writes.
+    """Return whether a name is a valid file name of geostat below a folder.
 
     >>> plain("capture/recall/c/0"), plain("../a"), plain("/a"), plain("a//b"), plain(3)
     (True, False, False, False, False)
@@ -63,12 +64,12 @@ def plain(name: Any) -> bool:
 
 
 def opened(folder: Path, name: str, *, limit: int = MOST) -> BinaryIO:
-    """Open a file below a folder to read it.
+    """Open a file below a folder for reading.
 
     Raises:
-        FileNotFoundError: if nothing stands there.
-        StoreError: if what stands there, or a folder on the way, is none, or it is too large.
-        OSError: if it cannot be read.
+        FileNotFoundError: there is no such entry.
+        StoreError: the entry, or a parent, is irregular, or the file is too large.
+        OSError: it cannot be read.
     """
     descriptor = _descend(folder, name)
     try:
@@ -87,26 +88,29 @@ def opened(folder: Path, name: str, *, limit: int = MOST) -> BinaryIO:
 
 
 def content(folder: Path, name: str, *, limit: int = METADATA) -> bytes:
-    """Return the bytes of a file; raises as `opened` does."""
+    """Return the bytes of a file; raises the errors of `opened`."""
     with opened(folder, name, limit=limit) as file:
         return file.read(os.fstat(file.fileno()).st_size)
 
 
 def sha256(folder: Path, name: str) -> str:
-    """Return the digest of a file, of which a piece is held at a time; raises as `opened` does."""
+    """Return the digest of a file, read in pieces; raises the errors of `opened`."""
     with opened(folder, name) as file:
         total = hashlib.sha256()
-        while piece := file.read(_PIECE):
+        for piece in pieces(file):
             total.update(piece)
         return total.hexdigest()
 
 
-def parsed(text: str | bytes) -> Any:
-    """Return what a text says as JSON.
+def pieces(file: BinaryIO, length: int = MOST) -> Iterator[bytes]:
+    """Yield the next `length` bytes of a file, or as many as exist, at most 1 MiB at a time."""
+    while length > 0 and (piece := file.read(min(length, _PIECE))):
+        yield piece
+        length -= len(piece)
 
-    Raises:
-        ValueError: if it is none, nested beyond any reason, or holds NaN or infinity.
-    """
+
+def parsed(text: str | bytes) -> Any:
+    """Parse strict JSON; a ValueError if it is none, too deep, or holds NaN or infinity."""
     try:
         return json.loads(text, parse_constant=_no_number, parse_float=_finite)
     except RecursionError as error:
@@ -114,11 +118,7 @@ def parsed(text: str | bytes) -> Any:
 
 
 def clear_away(place: Path) -> None:
-    """Remove what stands under a name that is geostat's own: a link itself, never what it leads to.
-
-    Raises:
-        OSError: if it cannot be removed.
-    """
+    """Remove an entry under one of geostat's reserved names; a link itself, never its target."""
     try:
         is_folder = stat.S_ISDIR(place.lstat().st_mode)
     except FileNotFoundError:
@@ -130,7 +130,7 @@ def clear_away(place: Path) -> None:
 
 
 def _descend(folder: Path, name: str) -> int:
-    """Open what stands at a name below a folder, which itself may be reached through links."""
+    """Open an entry below a folder; the folder itself may be reached through links."""
     *parents, last = name.split("/")
     place = folder
     if _FOLLOWS:
@@ -153,7 +153,7 @@ def _descend(folder: Path, name: str) -> int:
 
 
 def _open(place: Path, how: int, above: int) -> int:
-    """Open what stands at a place, below the descriptor of its folder."""
+    """Open an entry relative to the descriptor of its folder."""
     try:
         return os.open(place.name, how | _SYSTEM, dir_fd=above)
     except OSError as error:
@@ -166,7 +166,7 @@ def _open(place: Path, how: int, above: int) -> int:
             raise error from None
         if stat.S_IFMT(mode) != (stat.S_IFREG if how == _FILE else stat.S_IFDIR):
             _refuse(place, mode)
-        raise  # of the kind expected: the disk's own refusal
+        raise  # a regular entry: a disk error
 
 
 def _refuse(place: Path, mode: int) -> NoReturn:

@@ -1,5 +1,5 @@
-"""What a run asks of a disk: files that are whole or not there, flushed; one line where the disk
-refuses; zarr's reads ended with ours.
+"""Disk access of a run: its lock; atomic, flushed files; one-line messages for disk errors; and
+waiting for zarr's pending work.
 
 Imports the standard library, and zarr for its event loop.
 """
@@ -11,9 +11,10 @@ import errno
 import glob
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -25,51 +26,49 @@ from empirical.errors import DENIED, FULL, InputError
 NO_FOLDERS = frozenset(
     {errno.EINVAL, errno.ENOTSUP} | ({errno.EACCES} if os.name == "nt" else set())
 )
-"""What a system says that can flush files but not folders: Windows and some network disks."""
+"""Error numbers of systems that can flush files but not folders: Windows and some network disks."""
 
 AT_ONCE = 8
-"""Files flushed side by side: sixty shards and two hundred folders then take no longer than the
-shards one by one.
+"""Files flushed in parallel. Sixty shards and two hundred folders then take no longer than the
+shards alone in sequence.
 """
 
 DRAFT: Final = ".draft"
-"""How the name of a file ends that is not written whole; it is hidden, too."""
+"""Suffix of the hidden draft of a file."""
 
 
 _NOT_READ: Final = {
     DENIED: "{file}: cannot be read ({reason}). Check its permissions.",
     None: (
         "{file}: cannot be read ({reason}). Check the disk and the limits of this machine, then run"
-        " the same again."
+        " the same command again."
     ),
 }
 _NOT_WRITTEN: Final = {
     FULL: (
-        "{path}: no space left on the disk while writing. What was complete is kept: free some"
-        " space and run the same again, without --fresh."
+        "{path}: no space left on the disk while writing. Completed work is kept: free some space"
+        " and run the same command again, without --fresh."
     ),
     DENIED: (
         "{path}: cannot be written ({reason}). Check its permissions, or choose another folder with"
         " --out."
     ),
     None: (
-        "{path}: the disk failed ({reason}) while writing. What was complete is kept: check the"
-        " disk, then run the same again, without --fresh."
+        "{path}: the disk failed ({reason}) while writing. Completed work is kept: check the disk,"
+        " then run the same command again, without --fresh."
     ),
 }
-"""What is said where the system gives one of these reasons, or (None) any other; `file` is the one
-that it names.
-"""
+"""Messages by error numbers; None stands for any other. `file` is the path in the error."""
 
 _ABSENT: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-"""What is no refusal of the disk: something stands there, or does not, that was not expected."""
+"""Errors about missing or unexpected entries, which are no disk errors."""
 
 
 @contextmanager
 def _refused(
     lines: Mapping[frozenset[int] | None, str], passing: tuple[type[OSError], ...], path: Path
 ) -> Iterator[None]:
-    """Turn any refusal of the system but those that are `passing` into the line of its reason."""
+    """Turn OS errors, except those in `passing`, into the message for their error number."""
     try:
         yield
     except passing:
@@ -83,16 +82,14 @@ def _refused(
 
 
 reading = partial(_refused, _NOT_READ, _ABSENT)
-"""Turn a file that cannot be read into one line with the remedy."""
+"""Turn read errors into one line with the remedy."""
 writing = partial(_refused, _NOT_WRITTEN, ())
-"""Turn a disk that is full, read-only or fails into one line with the remedy."""
+"""Turn errors of a full, read-only or failing disk into one line with the remedy."""
 
 
 @contextmanager
 def zarr_awaited() -> Iterator[None]:
-    """Where zarr fails, wait for what it left under way: it would write on behind our back, or
-    complain on stderr as the process ends.
-    """
+    """If zarr fails, wait for its pending tasks: they would go on, or complain at exit."""
     try:
         yield
     except BaseException:
@@ -101,7 +98,7 @@ def zarr_awaited() -> Iterator[None]:
 
 
 async def _others() -> None:
-    """End once every other task of this event loop has."""
+    """Wait for every other task of this event loop."""
     await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}), return_exceptions=True)
 
 
@@ -115,9 +112,7 @@ def flush(path: Path) -> None:
 
 
 def flush_folder(path: Path) -> None:
-    """Wait until the names in a folder are on the disk, where the system can: without them what
-    they name is lost in a power cut.
-    """
+    """Wait until a folder's entries are on the disk; a power cut could lose the files."""
     try:
         flush(path)
     except OSError as error:
@@ -126,31 +121,23 @@ def flush_folder(path: Path) -> None:
 
 
 def flush_all(files: Sequence[Path], top: Path) -> None:
-    """Wait until files, and the folders from them up to `top`, are on the disk; side by side,
-    for those that wait together wait once.
-    """
+    """Wait, in parallel, until files and their folders up to `top` are on the disk."""
     folders: set[Path] = set()
     for folder in {file.parent for file in files}:
         while folder not in folders and folder.is_relative_to(top):
             folders.add(folder)
             folder = folder.parent
     with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="geostat-flush") as pool:
-        for how, paths in ((flush, list(files)), (flush_folder, list(folders))):
-            shares = [paths[first::AT_ONCE] for first in range(AT_ONCE)]
-            list(pool.map(partial(_each, how), shares))
-
-
-def _each(how: Callable[[Path], None], paths: Sequence[Path]) -> None:
-    for path in paths:
-        how(path)
+        for how, paths in ((flush, files), (flush_folder, folders)):
+            list(pool.map(how, paths))
 
 
 def replace(path: Path, content: str | bytes) -> None:
-    """Write a file so that a reader sees the old or the new content, never a part."""
-    data = content.encode() if isinstance(content, str) else content  # no line end is changed
+    """Write a file atomically: a reader sees the old or the new content."""
+    data = content.encode() if isinstance(content, str) else content  # line ends stay unchanged
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}{DRAFT}")
     try:
-        with open(draft, "xb") as file:  # nobody else's, and no link's
+        with open(draft, "xb") as file:  # never an existing file or link
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -161,8 +148,68 @@ def replace(path: Path, content: str | bytes) -> None:
 
 
 def drafts_of(path: Path) -> list[Path]:
-    """Return the drafts of a file that were not written whole; for who holds its lock."""
+    """Return the incomplete drafts of a file; for the holder of its lock."""
     try:
         return list(path.parent.glob(f".{glob.escape(path.name)}.*{DRAFT}"))
     except OSError:
         return []
+
+
+def sidecar_path(path: Path, what: str) -> Path:
+    """Return a hidden file or folder next to the store at `path`."""
+    return path.with_name(f".{path.name}.{what}")
+
+
+def target_of(path: Path) -> Path:
+    """Return the target of a path; the path itself if links form a circle."""
+    return Path(os.path.realpath(path))
+
+
+_HOW: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Flags for opening a lock: links are not followed, and a pipe does not block."""
+NO_LOCK: Final = "{lock}: is no file, expected the lock of the run or nothing. Remove it."
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a run on this machine; an InputError if another process holds it."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    target = target_of(path)
+    made = [folder for folder in target.parents if not folder.exists()]
+    lock = sidecar_path(target, "lock")
+    with ExitStack() as opened:
+        holding = False
+        while not holding:
+            with writing(path):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    descriptor = os.open(lock, _HOW, 0o644)
+                except IsADirectoryError as error:
+                    raise InputError(NO_LOCK.format(lock=lock)) from error
+            opened.callback(os.close, descriptor)
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise InputError(NO_LOCK.format(lock=lock))
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise InputError(
+                    f"{path}: another geostat command is writing there, expected no other. Wait"
+                    " until it ends, or use"
+                    " another run or --out."
+                ) from error
+            except OSError:  # a disk without locks
+                pass
+            # the previous holder may have removed the file between open and flock
+            with suppress(FileNotFoundError):
+                holding = os.path.samestat(os.fstat(descriptor), lock.lstat())
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+            with suppress(OSError):  # a refused run leaves no empty folders
+                for folder in made:
+                    folder.rmdir()

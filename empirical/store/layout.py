@@ -1,12 +1,13 @@
-"""How groups lie on disk, shuffled, compressed and checksummed; captured ones with one chunk a
-document and variable, the chunks of many documents in one file. Imports xarray and zarr.
+"""Layout of groups on disk: shuffled, compressed and checksummed; captured groups have one chunk
+per document and variable, with the chunks of many documents in one file. Imports xarray and zarr.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,123 +18,106 @@ from zarr.abc.buffer import Buffer
 from zarr.codecs import BloscCodec, Crc32cCodec
 from zarr.storage import MemoryStore
 
-from empirical.schema import Variable
+from empirical.schema import Quantity
 from empirical.store.shards import DOCUMENTS, shard_key
 
 COMPRESSORS = (BloscCodec(cname="lz4", shuffle="shuffle"), Crc32cCodec())
-"""Shuffled bytes under LZ4: smaller than Zstandard on floats as they are, and faster. The
-checksum comes last, over what is on disk.
+"""Byte shuffle with LZ4, smaller and faster than Zstandard without shuffle on floats. The checksum
+comes last, over the stored bytes.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPlan:
-    """What a captured group will hold: variables and coordinates by name."""
+    """Plan of a captured group: variables and coordinates by name."""
 
-    variables: Mapping[str, Variable]
+    variables: Mapping[str, Quantity]
     coordinates: Mapping[str, xr.Variable]
     sizes: Mapping[str, int] = field(default_factory=dict)
-    """Lengths of the dimensions that have no coordinate of their name."""
+    """Lengths of the dimensions without a coordinate of the same name."""
     attributes: Mapping[str, str | int] = field(default_factory=dict)
 
-    def shape(self, variable: Variable) -> tuple[int, ...]:
-        """Lengths of a variable's dimensions, `document` left out."""
-        lengths = {name: len(labels) for name, labels in self.coordinates.items()} | dict(
-            self.sizes
-        )
-        return tuple(lengths[name] for name in variable.dims)
+    def shape(self, variable: Quantity) -> tuple[int, ...]:
+        """Return the lengths of a variable's dimensions, without `document`."""
+        lengths = {name: len(labels) for name, labels in self.coordinates.items()}
+        return tuple({**lengths, **self.sizes}[name] for name in variable.dims)
 
 
 def lay_out(group: zarr.Group, plan: GroupPlan, documents: int) -> None:
-    """Create the arrays of one captured group, a chunk a document, and its coordinates."""
+    """Create the arrays of one captured group, with one chunk per document, and its coordinates."""
+    create = partial(
+        group.create_array, compressors=COMPRESSORS, config={"write_empty_chunks": True}
+    )
 
-    def lengths(dims: Sequence[Any], shape: Sequence[int], documents: int) -> tuple[int, ...]:
-        return tuple(
-            documents if dim == "document" else max(1, size)
-            for dim, size in zip(dims, shape, strict=True)
-        )
+    def create_by_document(name: str, inner: Sequence[int], **what: Any) -> None:
+        chunk = [max(1, size) for size in inner]
+        shape, shards = (documents, *inner), (DOCUMENTS, *chunk)
+        create(name, shape=shape, chunks=(1, *chunk), shards=shards, **what)
 
-    def create(
-        name: str,
-        dims: Sequence[Any],
-        shape: Sequence[int],
-        kind: Any,
-        fill: Any,
-        attributes: Mapping[str, str],
-    ) -> zarr.Array:
-        return group.create_array(
-            name,
-            shape=shape,
-            chunks=lengths(dims, shape, 1),
-            shards=lengths(dims, shape, DOCUMENTS) if "document" in dims else None,
-            dtype=kind,
-            fill_value=fill,
-            dimension_names=dims,
-            attributes=attributes,
-            compressors=COMPRESSORS,
-            config={"write_empty_chunks": True},
-        )
-
-    create("document", ("document",), (documents,), str, "", {})
+    create_by_document("document", (), dtype=str, fill_value="", dimension_names=("document",))
     for name, variable in plan.variables.items():
-        shape = (documents, *plan.shape(variable))
-        create(
+        create_by_document(
             name,
-            ("document", *variable.dims),
-            shape,
-            variable.dtype,
-            variable.fill,
-            variable.attributes(),
+            plan.shape(variable),
+            dtype=variable.dtype,
+            fill_value=variable.fill,
+            dimension_names=("document", *variable.dims),
+            attributes=variable.attributes,
         )
     for name, labels in plan.coordinates.items():
         values = labels.values.astype(object) if labels.dtype.kind == "U" else labels.values
-        fill = {"O": "", "f": float("nan")}.get(values.dtype.kind, 0)
         array = create(
             name,
-            labels.dims,
-            labels.shape,
-            str if values.dtype == object else values.dtype,
-            fill,
-            labels.attrs,
+            shape=labels.shape,
+            chunks=tuple(max(1, size) for size in labels.shape),
+            dtype=str if values.dtype == object else values.dtype,
+            fill_value={"O": "", "f": float("nan")}.get(values.dtype.kind, 0),
+            dimension_names=labels.dims,
+            attributes=labels.attrs,
         )
         array[...] = values
     further = sorted(name for name, labels in plan.coordinates.items() if labels.dims != (name,))
     group.attrs.update({**plan.attributes, "coordinates": " ".join(further)})
 
 
+def arrays_by_document(
+    store: Path | MemoryStore, groups: Iterable[str]
+) -> Iterator[tuple[str, zarr.Array]]:
+    """Yield the arrays of groups that have a document axis, by name in the store."""
+    for group in groups:
+        opened = zarr.open_group(store, path=group, mode="r", use_consolidated=False)
+        for key, array in opened.arrays():
+            if "document" in (array.metadata.dimension_names or ()):
+                yield f"{group}/{key}", array
+
+
 AT_ONCE: Final = 4
-"""Variables of a document that are packed side by side: each is copied twice on the way."""
+"""Variables of a document packed in parallel; each is copied twice."""
 
 
 class Encoder:
-    """Turns a document's values into the chunks that stand in the shards of a store, by zarr and in
-    memory.
-    """
+    """Encodes a document's values as the chunks of a store's shards, by zarr and in memory."""
 
     def __init__(self, store: Path | MemoryStore, groups: Sequence[str]) -> None:
         self._files: dict[str, Buffer] = {}
         self._arrays: dict[str, zarr.Array] = {}
         memory = MemoryStore(self._files)
-        for group in groups:
-            for key, array in zarr.open_group(
-                store, path=group, mode="r", use_consolidated=False
-            ).arrays():
-                if "document" in (array.metadata.dimension_names or ()):
-                    self._arrays[f"{group}/{key}"] = zarr.create_array(
-                        memory,
-                        name=f"{group}/{key}",
-                        shape=(1, *array.shape[1:]),
-                        chunks=array.chunks,
-                        dtype=array.metadata.data_type,
-                        fill_value=array.fill_value,
-                        compressors=COMPRESSORS,
-                        # What holds nothing but fill is kept too, so that its absence is damage.
-                        config={"write_empty_chunks": True},
-                    )
+        for name, array in arrays_by_document(store, groups):
+            self._arrays[name] = zarr.create_array(
+                memory,
+                name=name,
+                shape=(1, *array.shape[1:]),
+                chunks=array.chunks,
+                dtype=array.metadata.data_type,
+                fill_value=array.fill_value,
+                compressors=COMPRESSORS,
+                # Chunks of fill values are stored too, so that a missing chunk means damage.
+                config={"write_empty_chunks": True},
+            )
 
     @classmethod
     def planned(cls, plan: Mapping[str, GroupPlan]) -> Encoder:
-        """Return the encoder of a store that is laid out so, wherever it lies."""
+        """Return the encoder of a store with this layout, without the store."""
         memory = MemoryStore()
         root = zarr.create_group(store=memory, zarr_format=3)
         for name, group in plan.items():
@@ -150,7 +134,7 @@ class Encoder:
         await asyncio.gather(*(set_one(*item) for item in values.items()))
 
     def chunks(self, name: str, arrays: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, bytes]:
-        """Return the chunks of the document `name` by array, none for one without elements.
+        """Return the chunks of the document `name` by array, except arrays without elements.
 
         arrays: by group and name, each without the document axis.
         """
@@ -168,10 +152,10 @@ class Encoder:
 
 
 def write_group(dataset: xr.Dataset, folder: Path) -> None:
-    """Write a dataset as a group of its own, its chunks checksummed.
+    """Write a dataset as a group with checksummed chunks.
 
-    It is laid out in memory, then written file by file: of a folder zarr hands every small file to
-    a thread and moves it into place, which takes longer than all else.
+    The group is laid out in memory and then written file by file, because zarr's thread and move
+    per small file would dominate the time.
     """
     encoding = {
         str(name): {"compressors": COMPRESSORS, "_FillValue": None} for name in dataset.variables

@@ -1,12 +1,12 @@
-"""Manifest of a run: a digest of every file, its own among them, so that what is flipped, cut or
-missing is found and named.
+"""Manifest of a run: a digest of every file, and of the manifest itself, to find and name files
+that are changed, truncated or missing.
 
-The root's zarr.json holds it: `layout` and `results`, a digest for each file of metadata,
-coordinates and result groups; `rows`, what the file of the documents' rows must end in (their
-chunks' digests stand there); and a digest of the text itself.
-`pending` lists moves that are under way: drafts lie ready beside the store, so a killed process's
-moves can be finished (`finish`), where they began: what a run from elsewhere lists is never carried
-out. Imports the bundle.
+The root's zarr.json contains it: `layout` and `results`, a digest for each file of metadata,
+coordinates and result groups; `rows`, the expected end of the file of document rows (which hold the
+digests of their chunks); and a digest of the text itself. `pending` lists moves in progress. Their
+drafts are ready next to the store, so the moves of a killed process can be finished (`finish`), but
+only where they began: moves recorded in a run from elsewhere are never carried out. Imports the
+bundle.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from typing import Any, Final
 from empirical.caches import place_in_cache
 from empirical.errors import InputError, StoreError
 from empirical.store import bundle
-from empirical.store.disk import reading, replace, writing
+from empirical.store.disk import reading, replace, sidecar_path, writing
 from empirical.store.manifest_shape import shaped, shaped_node
 
 ROOT: Final = "zarr.json"
 
 PARTS: Final = frozenset({"rows", "captured", "layout", "results", "own_sha256"})
-"""What every manifest holds."""
+"""Required parts of a manifest."""
 
 FRESH: Final = "`--fresh` (of `geostat run` or `geostat capture`)"
 MEASURE_AGAIN: Final = (
@@ -38,52 +38,46 @@ MEASURE_AGAIN: Final = (
     f" {FRESH}."
 )
 FIT_AGAIN: Final = (
-    "What was measured is sound: run `geostat fit {path} --fresh`, then `geostat confront {path}`."
+    "The measurements are intact: run `geostat fit {path} --fresh`, then `geostat confront {path}`."
 )
-REMOVE: Final = "Restore it from a copy, or remove what stands there and measure again."
+REMOVE: Final = "Restore it from a copy, or remove it and measure again."
 
 UNFINISHED: Final = ".partial"
-"""How zarr names a file that it has not written whole."""
+"""Suffix that zarr gives to incomplete files."""
 
 DIGITS: Final = 16
-"""Hexadecimal digits that are kept of a file's sha256: 64 bits, for damage is no forgery."""
-
-
-def beside(path: Path, what: str) -> Path:
-    """A hidden file or folder that belongs to the store at `path` and lies beside it."""
-    return path.with_name(f".{path.name}.{what}")
+"""Hexadecimal digits kept of the sha256 of a file or a row: 64 bits, enough against damage (not
+forgery).
+"""
 
 
 def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
-    """Read the provenance and manifest of the run at `path`; with `damaged` also of one whose
-    digest is wrong, for who throws it away.
+    """Read provenance and manifest of the run at `path`; `damaged`: even with a wrong digest.
 
     Raises:
-        InputError: if nothing stands there, something that is no run of geostat, or what may not be
-            read.
-        StoreError: if the manifest is damaged, or of a geostat that laid out its stores otherwise.
+        InputError: there is nothing, something other than a run, or a run that may not be read.
+        StoreError: the manifest is damaged, or of an incompatible geostat version.
     """
     if not os.path.lexists(path):
-        aside = beside(path, "old")
-        where = (
-            f" What a command was replacing when it was stopped lies in {aside}: run that"
-            " command again."
-            if os.path.lexists(aside)
-            else ""
-        )
-        raise InputError(
-            f"{path}: no such run.{where or f' Make one with `geostat run --out {path.parent}`.'}"
-        )
-    text, root = "", None  # what is no JSON
+        aside = sidecar_path(path, "old")
+        where = f"Make one with `geostat run --out {path.parent}`."
+        if os.path.lexists(aside):
+            where = (
+                f"The run that a stopped command was replacing is in {aside}: run that command"
+                " again."
+            )
+        raise InputError(f"{path}: no such run. {where}")
+    text, root = "", None  # if it is no JSON
     try:
         with reading(path):
             text = bundle.content(path, ROOT).decode("utf-8")
         root = bundle.parsed(text)
     except (FileNotFoundError, NotADirectoryError):
         root = {"zarr_format": None}
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except ValueError:
+        pass
     attributes = root.get("attributes") if isinstance(root, dict) else None
     manifest = attributes.get("manifest") if isinstance(attributes, dict) else None
     if isinstance(attributes, dict) and isinstance(manifest, dict):
@@ -96,7 +90,7 @@ def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
         if {"documents", "captured", "results"} <= manifest.keys():
             raise StoreError(
                 f"{path}: was written by an older geostat ({attributes.get('geostat_version')}),"
-                f" which kept one file a document and variable. Measure it again with {FRESH}."
+                f" which stored one file per document and variable. Measure it again with {FRESH}."
             )
     elif (
         isinstance(root, dict)
@@ -104,31 +98,30 @@ def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
         and manifest is None
         and not (path / "capture" / "zarr.json").exists()
     ):
-        # Where a captured group stands, a run lost its manifest.
+        # With a captured group it is a run that lost its manifest.
         raise InputError(
-            f"{path}: stands there but is not a run of geostat. Name a run, or choose another"
-            " --out."
+            f"{path}: exists but is not a run of geostat. Name a run, or choose another --out."
         )
     raise StoreError(f"{path / ROOT}: the manifest is damaged. {REMOVE}")
 
 
 def _digest_of_text(text: str) -> str | None:
-    """Return the digest that the text of a root must state: of itself, with that digest left
-    out; None where it states none, or several.
-    """
-    without, count = _OWN.subn('"own_sha256": ""', text)
+    """Return the digest of a root's text without the one it states; None if it states not one."""
+    # inside a string the quotes would be escaped, so nothing else matches
+    without, count = re.subn(r'"own_sha256": "[0-9a-f]{64}"', '"own_sha256": ""', text)
     return hashlib.sha256(without.encode()).hexdigest() if count == 1 else None
 
 
-_OWN: Final = re.compile(r'"own_sha256": "[0-9a-f]{64}"')
-"""Within a string the quotes would be escaped, so nothing else reads like this."""
+def damaged(file: Path, why: str, remedy: str = MEASURE_AGAIN) -> StoreError:
+    """Return the error that names a damaged file and the remedy."""
+    return StoreError(f"{file}: damaged, because {why}. {remedy}")
 
 
 Mark = tuple[int, int, int] | None
 
 
 def mark_of(path: Path) -> Mark:
-    """Return what changes whenever the root's metadata is replaced; None where there is none."""
+    """Return a mark that changes whenever the root's metadata is replaced; None without a root."""
     try:
         status = (path / ROOT).lstat()
     except OSError:
@@ -137,7 +130,7 @@ def mark_of(path: Path) -> Mark:
 
 
 def under_way(path: Path) -> bool:
-    """Whether moves are recorded as under way in the run at `path`."""
+    """Return whether moves are recorded as in progress in the run at `path`."""
     try:
         return "pending" in read_root(path)["manifest"]
     except (InputError, StoreError):
@@ -145,82 +138,64 @@ def under_way(path: Path) -> bool:
 
 
 def below(file: Path, folder: Path) -> str:
-    """Name of a file below a folder, as the manifest has it."""
+    """Return the name of a file below a folder, as in the manifest."""
     return file.relative_to(folder).as_posix()
 
 
 def save(folder: Path, attributes: dict[str, Any]) -> None:
-    """Write provenance and manifest in one step, in a complete run with the metadata of every
-    group, which others' readers look for there.
-    """
+    """Write provenance and manifest atomically; for a complete run also consolidated metadata."""
     manifest = {name: part for name, part in attributes["manifest"].items() if name != "documents"}
     root: dict[str, Any] = {"node_type": "group", "zarr_format": 3}
     if "pending" not in manifest:
         with suppress(FileNotFoundError, StoreError):  # `check` reports damage
-            room = next(
-                (shape[0] for _, shape in by_document(folder, manifest["layout"])), None
-            )  # None: no array tells of documents
+            # None: no array has a document axis
+            room = next((shape[0] for _, shape in by_document(folder, manifest["layout"])), None)
             if manifest["rows"]["count"] == room:
                 root["consolidated_metadata"] = _consolidated(
                     folder, (*manifest["captured"], *manifest["results"])
                 )
     root["attributes"] = {**attributes, "manifest": manifest | {"own_sha256": ""}}
-    text = json.dumps(root, sort_keys=True, allow_nan=False)  # indented takes five times as long
-    own = hashlib.sha256(text.encode()).hexdigest()
-    replace(folder / "zarr.json", text.replace('"own_sha256": ""', f'"own_sha256": "{own}"'))
+    text = json.dumps(root, sort_keys=True, allow_nan=False)  # indentation takes five times as long
+    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    replace(folder / ROOT, text.replace('"own_sha256": ""', f'"own_sha256": "{sha256}"'))
 
 
 def _consolidated(folder: Path, groups: Sequence[str]) -> dict[str, Any]:
-    """Return the metadata of groups and their arrays as zarr consolidates it: by path; a group
-    says of itself that it holds no other's.
-    """
-    files = [
-        file
-        for group in sorted(groups)
-        for file in files_below(folder / group)
-        if file.name == ROOT
-    ]
-    out = {below(file.parent, folder): node_of(folder, below(file, folder)) for file in files}
-    for node in out.values():
-        if node["node_type"] == "group":
-            node["consolidated_metadata"] = {
-                "kind": "inline",
-                "must_understand": False,
-                "metadata": {},
-            }
-    return {"kind": "inline", "must_understand": False, "metadata": out}
+    """Return groups and arrays in zarr's consolidated form, which other readers look for."""
+    form = {"kind": "inline", "must_understand": False}
+    nodes = {}
+    for group in sorted(groups):
+        for file in files_below(folder / group):
+            if file.name == ROOT:
+                node = node_of(folder, below(file, folder))
+                if node["node_type"] == "group":
+                    node["consolidated_metadata"] = form | {"metadata": {}}
+                nodes[below(file.parent, folder)] = node
+    return form | {"metadata": nodes}
 
 
 def node_of(folder: Path, name: str) -> dict[str, Any]:
-    """Return zarr's metadata of a group or an array.
-
-    Raises:
-        FileNotFoundError: if it is not there.
-        StoreError: if it is none that geostat writes.
-    """
+    """Return zarr's metadata of a group or an array; a StoreError if geostat writes none such."""
     data = bundle.content(folder, name)
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         if shaped_node(node := bundle.parsed(data)):
             return node
     raise StoreError(f"{folder / name}: is no metadata that geostat writes. {REMOVE}")
 
 
 def by_document(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Arrays with a chunk for each document, among those whose metadata is named: path below
-    `folder`, and shape.
-    """
-    for name in sorted(names):
-        if name.endswith("/zarr.json"):
-            array = node_of(folder, name)
-            if array["node_type"] == "array" and array.get("dimension_names", [])[:1] == [
-                "document"
-            ]:
-                yield name.removesuffix("/zarr.json"), tuple(array["shape"])
+    """Yield path and shape of the arrays by document, in the order of a document's digest."""
+    suffix = f"/{ROOT}"
+    for name in sorted(name.removesuffix(suffix) for name in names if name.endswith(suffix)):
+        array = node_of(folder, name + suffix)
+        dims = array.get("dimension_names", [])
+        if array["node_type"] == "array" and dims[:1] == ["document"]:
+            yield name, tuple(array["shape"])
 
 
 def files_below(folder: Path, drafts: list[Path] | None = None) -> list[Path]:
-    """Return everything below a folder that is none, links and pipes among it, but files that were
-    not written whole, which are added to `drafts`; nothing where there is no folder.
+    """Return all entries below a folder that are no folders, including links and pipes, except
+    incomplete files, which are added to `drafts`.
     """
     found: list[str] = []
     waiting = [str(folder)] if folder.is_dir() and not folder.is_symlink() else []
@@ -233,14 +208,7 @@ def files_below(folder: Path, drafts: list[Path] | None = None) -> list[Path]:
                     found.append(entry.path)
                 elif drafts is not None:
                     drafts.append(Path(entry.path))
-    return [Path(one) for one in sorted(found, key=lambda one: one.split(os.sep))]
-
-
-def layout(folder: Path, captured: Sequence[str]) -> dict[str, str]:
-    """Return a digest for each file of the captured groups of a run without documents: metadata
-    and coordinates.
-    """
-    return digests((file for group in captured for file in files_below(folder / group)), folder)
+    return [Path(file) for file in sorted(found, key=lambda file: file.split(os.sep))]
 
 
 def digests(files: Iterable[Path], folder: Path) -> dict[str, str]:
@@ -249,13 +217,13 @@ def digests(files: Iterable[Path], folder: Path) -> dict[str, str]:
 
 
 def digest(folder: Path, name: str) -> str:
-    """Return the digest of a file below a folder, as the manifest has it."""
+    """Return the digest of a file below a folder, as in the manifest."""
     return bundle.sha256(folder, name)[:DIGITS]
 
 
 def begin(path: Path, pending: dict[str, Any]) -> None:
-    """Note in geostat's own cache that moves begin here, in the run at `path`; where that cannot be
-    written a kill leaves moves that nobody finishes.
+    """Record in geostat's cache that moves begin here, in the run at `path`. If the cache cannot be
+    written, nobody can finish them after a kill.
     """
     pending["token"] = uuid.uuid4().hex
     with suppress(OSError, InputError):
@@ -265,27 +233,27 @@ def begin(path: Path, pending: dict[str, Any]) -> None:
 
 
 def forget(pending: Mapping[str, Any]) -> None:
-    """Take away the note that moves began here."""
+    """Remove the record that moves began here."""
     with suppress(OSError, InputError):
         _begun(pending).unlink(missing_ok=True)
 
 
 def can_finish(path: Path, pending: Mapping[str, Any]) -> bool:
-    """Whether these very moves began in this place, on this machine and for this user, and every
-    file that is to be moved lies ready, or was moved: not so in a copy of the run.
+    """Return whether exactly these moves began at this path, on this machine and for this user, and
+    every file to be moved is ready or was moved. False for a copy of the run.
     """
     try:
         noted = _begun(pending).read_text(encoding="utf-8")
     except (OSError, ValueError, InputError):
         return False
+    then, folders = pending["then"], (sidecar_path(path, "ready"), path)
     return noted == _digest_of(path, pending) and all(
-        any(_is_whole(folder, name, pending["then"]) for folder in (beside(path, "ready"), path))
-        for name in pending["moves"]
+        any(_is_whole(folder, name, then) for folder in folders) for name in pending["moves"]
     )
 
 
 def _is_whole(folder: Path, name: str, then: Mapping[str, Any]) -> bool:
-    """Whether a file or a group below a folder is what the run is to hold then."""
+    """Return whether a file or a group below a folder has its future content."""
     with suppress(OSError, StoreError):
         files = then.get("results", {}).get(name)
         if files is not None:
@@ -304,18 +272,16 @@ def _digest_of(path: Path, pending: Mapping[str, Any]) -> str:
 
 
 def finish(path: Path) -> None:
-    """Carry out the moves that `pending` lists: what lies ready beside the store takes its place.
-    For who holds the lock and knows that they can be finished.
-    """
+    """Move the ready files of `pending` into the store; for a holder of the lock, if possible."""
     attributes = read_root(path)
     manifest = attributes["manifest"]
     pending = manifest.pop("pending")
-    ready = beside(path, "ready")
+    ready = sidecar_path(path, "ready")
     with writing(path):
         for name in pending["drops"]:
             _remove(path, name)
         for name in pending["moves"]:
-            if not (ready / name).exists():  # it was moved before
+            if not (ready / name).exists():  # it was already moved
                 continue
             if (ready / name).is_dir():
                 _remove(path, name)
@@ -327,9 +293,9 @@ def finish(path: Path) -> None:
 
 
 def give_up(path: Path) -> bool:
-    """Give up moves of results that are under way; whether there were any. What they have changed
-    is damaged then. For who holds the lock, and makes results anew. Moves that make room for
-    documents stay: what was measured is never given up.
+    """Abandon pending moves of results; return whether there were any. Groups that they changed are
+    then damaged. For a holder of the lock that computes results again. Moves that extend the arrays
+    stay: measurements are never abandoned.
     """
     attributes = read_root(path)
     manifest = attributes["manifest"]
@@ -340,15 +306,13 @@ def give_up(path: Path) -> bool:
         for name in pending["then"].get("results", {}).keys() - manifest["results"].keys():
             _remove(path, name)
         save(path, attributes)
-        bundle.clear_away(beside(path, "ready"))
+        bundle.clear_away(sidecar_path(path, "ready"))
     return True
 
 
 def _remove(path: Path, group: str) -> None:
-    """Remove a group from the store: first from its place, so that no half of it is ever read
-    there. A file or link in its place goes too.
-    """
-    aside = beside(path, "removed")
+    """Remove a group, or what is in its place: at once, so a part of it is never read there."""
+    aside = sidecar_path(path, "removed")
     bundle.clear_away(aside)
     with suppress(FileNotFoundError):
         os.replace(path / group, aside)

@@ -1,5 +1,5 @@
-"""Reading of a run: every file compared with its digest, and one state of the run seen, whoever
-writes to it meanwhile.
+"""Reading of a run: every file is verified against its digest, and readers see one state of the run
+even during writes.
 
 Imports xarray and zarr.
 """
@@ -7,45 +7,50 @@ Imports xarray and zarr.
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import IO, Any, Final, Self, TypeVar
 
+import numpy as np
 import xarray as xr
 from zarr.errors import ZarrUserWarning
 
+from empirical.caches import place_in_cache
 from empirical.errors import InputError, StoreError
-from empirical.schema import with_f_scores
-from empirical.store import bundle, mapped
-from empirical.store.disk import reading, zarr_awaited
+from empirical.schema import SCHEMA_VERSION, with_current_names, with_f_scores
+from empirical.store import bundle
+from empirical.store.disk import reading, sidecar_path, writing, zarr_awaited
 from empirical.store.integrity import Which, check, looked_at
 from empirical.store.lock import alone
-from empirical.store.manifest import FRESH, Mark, beside, mark_of, read_root
-from empirical.store.remote.origin import called
+from empirical.store.manifest import FRESH, Mark, mark_of, read_root
+from empirical.store.remote import called
 from empirical.store.settling import as_settled
+from empirical.store.shards import DOCUMENTS
 
 Read = TypeVar("Read")
 
 PATIENCE: Final = 2.0
-"""Seconds for which a reader waits until another process has moved its results into place, which
-takes milliseconds.
+"""Seconds that a reader waits for another process to move results into place, which takes
+milliseconds.
 """
 BETWEEN_LOOKS: Final = 0.02
 
 
 RESULTS: Final = 1 << 33
-"""Bytes of a group of results at most. The largest of the built-in model's, /envelope, has 7.5 MB,
-of 270 heads at 22 sizes N; of 5,120 heads at 160 sizes it would have 1 GB."""
+"""Largest group of results, in bytes. The largest of the built-in model, /envelope, has 7.5 MB for
+270 heads at 22 sizes N; 5,120 heads at 160 sizes need 1 GB.
+"""
 
 
 def _refuse_odd(results: xr.Dataset, place: Path) -> None:
-    """Refuse a group of results that was packed otherwise than geostat does, or would fill the
-    memory: a few bytes of somebody else's may stand for many gigabytes.
+    """Refuse a group of results with a foreign layout, or one that would fill the memory: a few
+    bytes may decompress to many gigabytes.
     """
-    sharded = any(one.encoding.get("shards") for one in results.variables.values())
+    sharded = any(variable.encoding.get("shards") for variable in results.variables.values())
     if sharded or results.nbytes > RESULTS:
         seen = "in shards" if sharded else f"of {results.nbytes:,} bytes"
         raise StoreError(
@@ -54,20 +59,81 @@ def _refuse_odd(results: xr.Dataset, place: Path) -> None:
         )
 
 
-class StoredRun:
-    """A run on disk, to be read: `open` it; `read` a group or the whole `tree`. Whoever made it:
-    nothing is written, in it or beside it, and nothing of it is carried out.
+HELD: Final = 1 << 30
+"""Largest group kept in memory, in bytes."""
+
+
+def read_whole(lazy: xr.Dataset, complete: Callable[[xr.Dataset], xr.Dataset]) -> xr.Dataset:
+    """Return the result of `complete` on a lazily opened group: in memory up to HELD bytes,
+    otherwise mapped from unnamed files in geostat's cache, or in the system's temporary folder if
+    the cache cannot be written. Pages are loaded on access and evicted under memory pressure; a
+    file disappears when the last process that maps it ends, however it ends.
+
+    `complete` may add variables of a document that depend only on that document. Changes to a
+    mapped array stay in memory.
 
     Raises:
-        StoreError: when what is on disk contradicts the manifest.
-        InputError: when there is no run, or it may not be read.
+        InputError: the disk is full.
+    """
+    documents = lazy.sizes.get("document", 0)
+    if not documents or lazy.nbytes <= HELD:
+        return complete(lazy.load())
+    where = place_in_cache("mapped")
+    with suppress(OSError):
+        where.mkdir(parents=True, exist_ok=True)
+    if not os.access(where, os.W_OK):
+        where = Path(tempfile.gettempdir())
+    files: dict[str, IO[bytes]] = {}
+    rest: list[xr.Dataset] = []
+    with ExitStack() as opened:
+        for first in range(0, documents, DOCUMENTS):
+            block = complete(lazy.isel(document=slice(first, first + DOCUMENTS)).load())
+            arrays = {
+                str(name): array for name, array in block.variables.items() if _by_document(array)
+            }
+            with writing(where):
+                for name, array in arrays.items():
+                    if name not in files:
+                        files[name] = opened.enter_context(tempfile.TemporaryFile(dir=where))
+                    files[name].write(np.ascontiguousarray(array.values).data)
+                    files[name].flush()
+            rest.append(block.drop_vars(arrays))
+        mapped = {
+            name: xr.Variable(array.dims, _map(files[name], array, documents), array.attrs)
+            for name, array in arrays.items()
+        }
+    how: dict[str, Any] = dict.fromkeys(("data_vars", "coords"), "minimal")
+    whole = xr.concat(rest, "document", compat="override", combine_attrs="override", **how)
+    return whole.assign(mapped).set_coords(list(block.coords))
+
+
+def _by_document(variable: xr.Variable) -> bool:
+    """Return whether a variable is numeric with several values per document."""
+    numbers = variable.dtype.kind in "biuf"
+    return variable.ndim > 1 and variable.dims[0] == "document" and numbers
+
+
+def _map(file: IO[bytes], block: xr.Variable, documents: int) -> np.ndarray:
+    return np.memmap(file, dtype=block.dtype, mode="c", shape=(documents, *block.shape[1:]))
+
+
+class StoredRun:
+    """A run on disk, open for reading: `open` it, `read` a group or the whole `tree`.
+
+    The run may come from elsewhere: nothing is written in it or next to it, and no recorded moves
+    are carried out.
+
+    Raises:
+        StoreError: a file contradicts the manifest.
+        InputError: there is no run, or it may not be read.
     """
 
     def __init__(self, path: Path, attributes: dict[str, Any]) -> None:
         self.named = path
         """As it was named: what is made of a run goes beside that, which may be a link."""
         self.path = Path(os.path.realpath(path)) if path.is_symlink() else path
-        self.attributes = attributes  # provenance and manifest, as stored
+        self.attributes = attributes
+        """Provenance and manifest, as stored."""
         self._alone = False
         self._results: Which = True
         self._seen: Mark = None
@@ -82,7 +148,7 @@ class StoredRun:
         store = cls(path, {})
         store._results = results
         if not store.path.exists():
-            if beside(store.path, "old").exists():  # a new run was to take its place
+            if sidecar_path(store.path, "old").exists():  # a new run was to take its place
                 store._recover()
             elif (url := called(store.path)) != str(store.path):
                 raise InputError(
@@ -92,12 +158,16 @@ class StoredRun:
         return store
 
     def _load(self) -> None:
-        """Read the manifest and compare every file with it, once more where another process
-        wrote meanwhile.
-        """
+        """Read the manifest and compare every file; again if another process wrote meanwhile."""
         waited: tuple[Mark, float] | None = None
         while True:
             mark, attributes = mark_of(self.path), read_root(self.path)
+            schema = attributes.get("schema_version")
+            if isinstance(schema, int) and schema > SCHEMA_VERSION:
+                raise InputError(
+                    f"{self.path}: was written with schema {schema}, expected at most"
+                    f" {SCHEMA_VERSION}. Install a newer geostat to read it."
+                )
             if "pending" in attributes["manifest"]:
                 waited = waited if waited and waited[0] == mark else (mark, time.monotonic())
                 self._wait(time.monotonic() - waited[1])
@@ -105,17 +175,21 @@ class StoredRun:
             try:
                 documents = check(self.path, attributes, results=self._results)
             except StoreError:
-                if self._alone or mark_of(self.path) == mark:
+                if self._is_still(mark):
                     raise
                 continue
-            if self._alone or mark_of(self.path) == mark:
+            if self._is_still(mark):
                 attributes["manifest"]["documents"] = documents
                 self.attributes, self._seen = attributes, mark
                 return
 
+    def _is_still(self, mark: Mark) -> bool:
+        """Return whether no other process changed the run since this mark."""
+        return self._alone or mark_of(self.path) == mark
+
     def _wait(self, seconds: float) -> None:
-        """Let another process move its results into place; refuse once nothing has moved for
-        some `seconds`, for it was killed.
+        """Wait while another process moves results into place; refuse once nothing has moved for
+        PATIENCE `seconds`, because that process was killed.
         """
         if seconds < PATIENCE and not self._alone:
             time.sleep(BETWEEN_LOOKS)
@@ -132,17 +206,11 @@ class StoredRun:
         )
 
     def _recover(self) -> None:
-        """Finish what a killed writer left, where this may write."""
+        """Finish the work of a killed writer, in writable runs."""
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Be the one process that writes to this run, with the manifest as it stands on the disk
-        now.
-
-        Raises:
-            InputError: if another process writes to it, or it is gone.
-            StoreError: if it has been damaged since.
-        """
+        """Hold the run's lock, with the current manifest; an InputError if another writes."""
         with alone(self.path):
             self._alone = True
             try:
@@ -153,25 +221,21 @@ class StoredRun:
                 self._alone = False
 
     def _of_one_state(self, read: Callable[[], Read]) -> Read:
-        """Return what `read` reads of one state of the run: again where another process wrote
-        meanwhile.
-        """
+        """Return the result of `read` on one state; repeated if another process wrote."""
         while True:
             try:
                 result = read()
             except StoreError:
-                if self._alone or mark_of(self.path) == self._seen:
+                if self._is_still(self._seen):
                     raise
             else:
-                if self._alone or mark_of(self.path) == self._seen:
+                if self._is_still(self._seen):
                     return result
             self._load()
 
     @property
     def documents(self) -> list[dict[str, Any]]:
-        """Manifest rows of the complete documents: name, sha256 of window and text, digest of
-        the chunks.
-        """
+        """Rows of the complete documents: name, sha256 of window and text, digest of the chunks."""
         return list(self._manifest["documents"])
 
     @property
@@ -181,7 +245,7 @@ class StoredRun:
 
     @property
     def _waiting(self) -> range:
-        """Places of the documents that stand in the journal; those before lie in shards."""
+        """Indices of the documents in the journal; earlier ones are in shards."""
         return range(self._manifest["rows"]["count"], len(self._manifest["documents"]))
 
     @property
@@ -189,65 +253,60 @@ class StoredRun:
         return self.attributes["manifest"]
 
     def read(self, group: str) -> xr.Dataset:
-        """Read one group, complete documents only; every chunk's checksum is verified as it is
-        read.
-        """
+        """Read one group of the complete documents; every chunk's checksum is verified."""
         return self._of_one_state(lambda: self._read(group))
 
     def _read(self, group: str) -> xr.Dataset:
         captured = self._manifest["captured"]
         if group not in captured and group not in self.results:
             raise InputError(
-                f"{self.path}: holds no /{group}; it has {', '.join([*captured, *self.results])}."
+                f"{self.path}: has no /{group}, only {', '.join([*captured, *self.results])}."
             )
-        options: dict[str, Any] = {
-            "consolidated": False,
-            "zarr_format": 3,
-            "mask_and_scale": False,
-            "decode_times": False,
-            "decode_timedelta": False,
-        }
+        decoding = ("mask_and_scale", "decode_times", "decode_timedelta")
+        as_written: dict[str, Any] = dict.fromkeys(decoding, False)
         try:
             with reading(self.path / group), zarr_awaited(), warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", ZarrUserWarning
-                )  # of what another process is moving just now: it is read again then
+                # warnings about files that another process is moving; they are read again
+                warnings.simplefilter("ignore", ZarrUserWarning)
                 with as_settled(self.path, self._waiting) as where:
-                    dataset = xr.open_zarr(where, group=group, chunks=None, **options)
+                    dataset = xr.open_zarr(
+                        where,
+                        group=group,
+                        chunks=None,
+                        consolidated=False,
+                        zarr_format=3,
+                        **as_written,
+                    )
                     if group not in captured:
                         _refuse_odd(dataset, self.path / group)
+                        dataset = with_current_names(group, dataset)
                     else:
                         dataset = dataset.isel(document=slice(0, len(self._manifest["documents"])))
-                    return mapped.read(dataset, with_f_scores)
+                    return read_whole(dataset, with_f_scores)
         except (InputError, StoreError):
             raise
-        except (
-            Exception
-        ) as error:  # zarr's, of a codec, of the machine: damage only if bytes differ
+        except Exception as error:  # from zarr, a codec or the machine: damage only if bytes differ
             check(self.path, self.attributes, results=self._results)
             reason = " ".join(str(error).split())[:200] or type(error).__name__
             raise InputError(
-                f"{self.path}/{group}: cannot be read here ({reason}), though every file is what"
-                " was written. Free memory, raise the limits of this machine, or read it elsewhere."
+                f"{self.path}/{group}: cannot be read here ({reason}), although every file is"
+                " intact. Free memory, raise the limits of this machine, or read it elsewhere."
             ) from error
 
     def tree(
         self, *, only: Collection[str] | None = None, known: Mapping[str, xr.Dataset] | None = None
     ) -> xr.DataTree:
-        """The run as a DataTree: captured groups and results, of them `only` what is asked for,
-        provenance at the root.
-
-        Groups that are `known` from before are not read again.
+        """Return the run as a DataTree: all groups, or those in `only`, with the provenance at the
+        root. Groups in `known` are not read again.
         """
         return self._of_one_state(lambda: self._tree(only, known or {}))
 
     def _tree(self, only: Collection[str] | None, known: Mapping[str, xr.Dataset]) -> xr.DataTree:
-        names = [
-            name
+        groups = {
+            name: known[name] if name in known else self._read(name)
             for name in (*self._manifest["captured"], *self.results)
             if only is None or name in only
-        ]
-        groups = {name: known[name] if name in known else self._read(name) for name in names}
+        }
         tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
         tree.attrs = {
             **self.attributes,

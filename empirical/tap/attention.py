@@ -1,22 +1,23 @@
-"""What one attention layer is asked for: its output from the fused kernel, and the analysed query's
-row of weights.
+"""Attention output and analysed rows of one layer: the output from the fused kernel, and the
+weights of the analysed query.
 
 Source: arXiv 2602.01893, eq. (1): the row α of the last query. Scores follow the eager path of
-transformers, in its order: scaling, soft-cap, mask, learned sinks, softmax. No weights of all
-queries against all positions ever exist: a soft-cap or a learned sink, which the fused kernel does
-not know, is computed in blocks of `QUERY_BLOCK` queries. Imports torch and transformers only.
+transformers, in its order: scaling, soft-cap, mask, learned sinks, softmax. The full weight matrix
+never exists. Soft-caps and learned sinks, which the fused kernel does not support, are computed in
+blocks of `QUERY_BLOCK` queries. Imports torch and transformers only.
 
 Arguments that the functions share:
     key: (document, kv_head, position, dimension); head h reads kv_head h // (heads // kv_heads).
     value: (document, kv_head, position, dimension); its dimension may differ from the key's.
     mask: (document, 1, query, position) bool, True where the query sees the position; None: causal.
-    Where there are fewer queries than positions, they are those of the last positions.
+        If there are fewer queries than positions, they belong to the last positions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -24,7 +25,7 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 QUERY_BLOCK = 128
-"""Queries whose scores may exist at once where the fused kernel cannot take the whole layer."""
+"""Queries whose scores exist at once if the fused kernel cannot compute the layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,12 @@ class Scoring:
 
 
 def analysed_row(query: Tensor, key: Tensor, visible: Tensor, scoring: Scoring) -> Tensor:
-    """Return α of one query a document, (document, head, position) float32, unitless; exactly 0
-    where invisible.
+    """Return α of one query per document, (document, head, position) float32, unitless; exactly 0
+    at invisible positions.
 
-    α = softmax(m + scores), with the logit of each head's learned sink, if there is one, as one
-    more entry of the softmax that is then left out: such a row sums below 1. query: (document,
-    head, dimension); visible: (document, position) bool.
+    α = softmax(m + scores). The logit of a head's learned sink enters the softmax as one more
+    entry, which is then dropped, so such a row sums to less than 1. query: (document, head,
+    dimension); visible: (document, position) bool.
     """
     documents, heads, dimension = query.shape
     kv_heads = key.shape[1]
@@ -72,61 +73,46 @@ def layer_output(
     mask: Tensor | None,
     scoring: Scoring,
 ) -> Tensor:
-    """Return the layer's causal attention output, (document, position, head, dimension of the
-    value), as the model's next line expects it.
-
-    query: (document, head, position, dimension). The fused path reads the grouping of heads from
-    `module`.
+    """Return the layer's causal attention output, (document, position, head, value dimension), as
+    the model expects it. The fused path reads the head grouping from `module`.
     """
     if scoring.softcap is not None:
-        return _in_blocks(query, key, value, mask, scoring)
+        return in_blocks(query, key, value, mask, lambda block: block.output(block.alpha(scoring)))
     width = value.shape[-1]
     queries, positions = query.shape[2], key.shape[2]
-    if mask is None and queries < positions:  # the fused kernel would take them for the first
+    if mask is None and queries < positions:  # the fused kernel assumes the first positions
         mask = _causal(positions - queries, positions, query.device)
-    # The fused kernel wants keys and values of one dimension; zeros change neither the scores nor
-    # the rest of the output.
+    # The fused kernel needs keys and values of one dimension. Zero padding changes neither scores
+    # nor output.
     if width < key.shape[-1]:
         value = pad(value, (0, key.shape[-1] - width))
     if scoring.sinks is not None:
-        return _in_blocks(query, key, value, mask, scoring)[..., :width]
+        output = in_blocks(query, key, value, mask, partial(_fused_with_sinks, scoring=scoring))
+        return output[..., :width]
     output, _ = sdpa_attention_forward(
         module, query, key, value, mask, dropout=0.0, scaling=scoring.scaling, is_causal=True
     )
     return output[..., :width]
 
 
-def _in_blocks(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scoring: Scoring
-) -> Tensor:
-    """Return `layer_output` block by block of queries."""
-
-    def output(block: Block) -> Tensor:
-        return (_fused_with_sinks if scoring.softcap is None else _capped)(block, scoring)
-
-    return in_blocks(query, key, value, mask, output)
-
-
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A few queries of a layer, and what they can see: no key beyond the last of them."""
+    """Some queries of a layer, with the keys and values up to the last of them."""
 
     start: int
     """Position of the first query."""
     rows: Tensor
-    """Queries (document, kv_head, head·query, dimension): a group's heads stand as further queries
-    of their one key, so that nothing is repeated.
-    """
+    """(document, kv_head, head·query, dimension): heads of a group share a key, not repeated."""
     key: Tensor
     """(document, kv_head, position, dimension)."""
     value: Tensor
     """(document, kv_head, position, dimension)."""
     added: Tensor
-    """What is added to scores, (document or 1, 1, query, position): 0, or the type's minimum."""
+    """Additive mask, (document or 1, 1, query, position): 0, or the dtype's minimum."""
 
-    def weights(self, scoring: Scoring) -> Tensor:
+    def alpha(self, scoring: Scoring) -> Tensor:
         """Return α, (document, kv_head, head of the group, query, position), at least float32, in
-        the order of transformers' eager path. With learned sinks rows sum below 1.
+        the order of eager attention; with learned sinks, rows sum to less than 1.
         """
         documents, kv_heads, packed, _ = self.rows.shape
         row_count, positions = self.added.shape[-2:]
@@ -136,13 +122,12 @@ class Block:
             logits = scoring.sinks.to(scores.dtype).reshape(1, kv_heads, -1, 1, 1)
             logits = logits.expand(documents, -1, -1, row_count, -1)
             scores = torch.cat([scores, logits], dim=-1)
-        kind = torch.promote_types(scores.dtype, torch.float32)
-        return torch.softmax(scores, dim=-1, dtype=kind)[..., :positions]
+        dtype = torch.promote_types(scores.dtype, torch.float32)
+        return torch.softmax(scores, dim=-1, dtype=dtype)[..., :positions]
 
-    def weighted(self, weights: Tensor) -> Tensor:
-        """Return weights·value, (document, kv_head, head·query, dimension), in the value's type."""
-        documents, kv_heads, packed, _ = self.rows.shape
-        flat = weights.to(self.value.dtype).reshape(documents, kv_heads, packed, -1)
+    def output(self, alpha: Tensor) -> Tensor:
+        """Return α·value, (document, kv_head, head·query, dimension), in the value's type."""
+        flat = alpha.to(self.value.dtype).reshape(*self.rows.shape[:3], -1)
         return torch.matmul(flat, self.value)
 
 
@@ -153,10 +138,9 @@ def in_blocks(
     mask: Tensor | None,
     output: Callable[[Block], Tensor],
 ) -> Tensor:
-    """Return a layer's output, (document, query, head, dimension of the value), from that of each
-    block of queries, (document, kv_head, head·query, dimension).
-
-    A block ends where its last position is a multiple of `QUERY_BLOCK`, whatever the first query.
+    """Return a layer's output, (document, query, head, value dimension), from that of each block of
+    queries, (document, kv_head, head·query, dimension). Blocks end at multiples of `QUERY_BLOCK`
+    positions, whatever the first query.
     """
     documents, heads, queries, _ = query.shape
     kv_heads, positions = key.shape[1:3]
@@ -164,35 +148,25 @@ def in_blocks(
     whole = query.new_empty(documents, queries, heads, value.shape[-1])
     for begin in range(first // QUERY_BLOCK * QUERY_BLOCK, positions, QUERY_BLOCK):
         start, stop = max(begin, first), min(begin + QUERY_BLOCK, positions)
-        here = slice(start - first, stop - first)
-        rows = query[:, :, here].reshape(documents, kv_heads, -1, query.shape[-1])
-        seen = _causal(start, stop, query.device) if mask is None else mask[:, :, here, :stop]
-        added = _additive_mask(seen, query.dtype)
+        span = slice(start - first, stop - first)
+        rows = query[:, :, span].reshape(documents, kv_heads, -1, query.shape[-1])
+        seen = _causal(start, stop, query.device) if mask is None else mask[:, :, span, :stop]
+        # As in eager attention, the dtype's minimum hides a position: a query that sees nothing
+        # then gets finite numbers; with −∞ it would get NaN.
+        added = torch.zeros(seen.shape, dtype=query.dtype, device=seen.device)
+        added.masked_fill_(~seen, torch.finfo(query.dtype).min)
         block = output(Block(start, rows, key[:, :, :stop], value[:, :, :stop], added))
-        whole[:, here] = block.reshape(documents, heads, stop - start, -1).transpose(1, 2)
+        whole[:, span] = block.reshape(documents, heads, stop - start, -1).transpose(1, 2)
     return whole
 
 
 def _causal(start: int, stop: int, device: torch.device) -> Tensor:
-    """Return what queries start..stop see of positions 0..stop, (1, 1, query, position) bool."""
+    """Return which of positions 0..stop queries start..stop see, (1, 1, query, position) bool."""
     return torch.ones(1, 1, stop - start, stop, dtype=torch.bool, device=device).tril(start)
 
 
-def _additive_mask(seen: Tensor, kind: torch.dtype) -> Tensor:
-    """Return what is added to scores: 0 where a query sees a position, else the type's minimum.
-
-    The minimum, not −∞, as in eager: a query that sees nothing then gets finite numbers and not
-    NaN, which would spread.
-    """
-    return torch.zeros(seen.shape, dtype=kind, device=seen.device).masked_fill_(
-        ~seen, torch.finfo(kind).min
-    )
-
-
 def _fused_with_sinks(block: Block, scoring: Scoring) -> Tensor:
-    """Return the fused kernel's output with one more, zero, key and value whose additive mask is
-    each head's sink logit.
-    """
+    """Return the fused output with one more, zero key and value, masked by each sink's logit."""
     sinks, added = scoring.sinks, block.added
     assert sinks is not None
     documents, kv_heads, packed, _ = block.rows.shape
@@ -210,8 +184,3 @@ def _fused_with_sinks(block: Block, scoring: Scoring) -> Tensor:
         attn_mask=extended.reshape(added.shape[0], kv_heads, packed, positions + 1),
         scale=scoring.scaling,
     )
-
-
-def _capped(block: Block, scoring: Scoring) -> Tensor:
-    """Return softmax(soft-capped scores)·value of a block."""
-    return block.weighted(block.weights(scoring))

@@ -1,5 +1,5 @@
-"""The decoder of a model, found by what its modules are: what turns tokens into hidden states, its
-layers, its embedding, and its longest input.
+"""Decoder of a model, found by the types of its modules: its layers, embedding, longest input and
+device.
 
 Imports torch and transformers only.
 """
@@ -10,29 +10,28 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
+import torch
 from torch.nn import Embedding, Module, ModuleList
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from empirical.errors import InputError
 
 LONGEST: Final = re.compile(r"(?!.*(source|encoder|2d|grid))(max|n)_(\w+_)?(position|ctx|seq)")
-"""Entries of a configuration that bound the tokens of an input; those of an encoder are others."""
+"""Configuration entries that bound the number of input tokens, except those of an encoder."""
 
 
 def decoder_of(model: Any) -> PreTrainedModel:
-    """Return the decoder of a model, with or without a head.
+    """Return the decoder of a model, with or without a head; an InputError if there is none, or it
+    attends to an encoder.
 
-    It is what `get_decoder` returns. Where that returns the model with its head, or a layer of that
-    head, it is the first module inside that is a model of transformers without a head, has layers,
+    This is the result of `get_decoder`. If that is the model with its head, or a layer of the head,
+    the decoder is the first module inside that is a transformers model without a head, has layers,
     and reads tokens.
-
-    Raises:
-        InputError: there is none, or it attends to an encoder.
     """
     if entry(getattr(model, "config", None), "is_encoder_decoder"):
         raise InputError(
-            f"{type(model).__name__}: attends to an encoder beside the text, expected a"
-            " decoder-only model. Load its decoder alone (AutoModelForCausalLM), or another model."
+            f"{type(model).__name__}: attends to an encoder, expected a decoder-only model. Load"
+            " its decoder alone (AutoModelForCausalLM), or another model."
         )
     find = getattr(model, "get_decoder", None)
     found = find() if callable(find) else None
@@ -49,16 +48,16 @@ def decoder_of(model: Any) -> PreTrainedModel:
                 return decoder_of(module)
     seen = type(model).__name__ if found is None else f"a {type(found).__name__}"
     raise InputError(
-        f"model={seen}: has no decoder of transformers, expected a PreTrainedModel, or a module"
-        " whose get_decoder() returns one. Give the model inside it."
+        f"model={seen}: has no transformers decoder, expected a PreTrainedModel, or a module whose"
+        " get_decoder() returns one. Pass the model inside it."
     )
 
 
 def layers_of(decoder: Module, called: Collection[Module] = ()) -> list[Module]:
-    """Return a decoder's layers in order; none where it has no list of modules.
+    """Return a decoder's layers in order; an empty list if it has no ModuleList.
 
-    Of its lists that lie in no other list, that is the one with most of the attention modules that
-    `called`; else the one that is nested least, and of those with most in it.
+    Of the outermost ModuleLists, it takes the one with most of the attention modules in `called`;
+    without these, the least nested one with most modules.
     """
 
     def rank(found: tuple[int, ModuleList]) -> tuple[int, int, int]:
@@ -78,29 +77,41 @@ def _lists(module: Module, depth: int = 0) -> Iterator[tuple[int, ModuleList]]:
 
 
 def known_tokens(decoder: PreTrainedModel) -> int | None:
-    """Return how many tokens a decoder knows, by the embedding that lies in its input embeddings,
-    around which adapters may stand; None where that does not tell.
-    """
+    """Return the size of a decoder's embedding, possibly inside adapters; None without a table."""
     try:
         embeddings = decoder.get_input_embeddings()
-    except Exception:  # families that embed in a way of their own
+    except Exception:  # families without a standard embedding
         return None
     tables = (module for module in embeddings.modules() if isinstance(module, Embedding))
     return next((table.num_embeddings for table in tables), None)
 
 
 def longest_input(config: PreTrainedConfig) -> int | None:
-    """Return how many tokens a decoder of this configuration reads, under whichever name;
-    None where it is not.
-    """
+    """Return a decoder's longest input in tokens, under any name; None if unbounded."""
     names = ["max_position_embeddings", *sorted(filter(LONGEST.match, config.to_dict()))]
-    told = (entry(config, name) for name in names)
-    return next((one for one in told if isinstance(one, int) and one > 0), None)
+    lengths = (entry(config, name) for name in names)
+    return next((length for length in lengths if isinstance(length, int) and length > 0), None)
 
 
 def entry(config: object, name: str) -> Any:
-    """Return an entry of a configuration; None where it has none, or one a layer."""
+    """Return an entry of a configuration; None if it is missing or differs between layers."""
     try:
         return getattr(config, name, None)
-    except RuntimeError:  # as transformers tells that layers differ in it
+    except RuntimeError:  # transformers raises it if layers differ in the entry
         return None
+
+
+def device_of(decoder: PreTrainedModel) -> torch.device:
+    """Return the device of a decoder's input tokens."""
+    if decoder.device.type != "meta":
+        return decoder.device
+    return offload_target(decoder) or torch.device("cpu")
+
+
+def offload_target(model: torch.nn.Module) -> torch.device | None:
+    """Return the device to which accelerate moves offloaded weights; None without offloading."""
+    for module in model.modules():
+        device = getattr(getattr(module, "_hf_hook", None), "execution_device", None)
+        if device is not None:
+            return torch.device(device)
+    return None

@@ -1,20 +1,20 @@
-"""transformers' attention interface: a decoder runs as it is, and each layer's attention is what a
-function of its queries, keys and values returns.
+"""Attention interface of transformers: runs a decoder unchanged, with each layer's attention
+replaced by a function of its queries, keys and values.
 
-AttentionInterface calls `_attend` in each attention layer; the mask function stands in
-AttentionMaskInterface under the same name, for a name that is not there gives a model no mask at
-all, without a word. Imports torch and transformers only.
+AttentionInterface calls `_attend` in each attention layer. The mask function is registered in
+AttentionMaskInterface under the same name: under an unknown name, transformers silently makes no
+mask. Imports torch and transformers only.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Lock, RLock
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 from weakref import WeakKeyDictionary
 
 import torch
@@ -29,19 +29,24 @@ from transformers.masking_utils import sdpa_mask
 
 from empirical.errors import InputError
 from empirical.tap.attention import Scoring, layer_output
-from empirical.tap.decoder import layers_of
-from empirical.tap.placed import brought_to, device_of
-from empirical.tap.refusals import refuse_ahead, refuse_layer, refuse_mask, shows_ahead
+from empirical.tap.decoder import device_of, layers_of, offload_target
+from empirical.tap.refusals import refuse_ahead, shows_ahead
 
 NAME = "geostat_tap"
-"""The name under which both the attention and the mask function are registered."""
+"""Name under which the attention function and the mask function are registered."""
 QUOTED: Final = 200
-"""Letters of a model's own error that a message holds."""
+"""Characters of a model's error that a message quotes."""
+KEYWORDS: Final = {"scaling", "dropout", "softcap", "s_aux", "sliding_window", "is_causal"}
+"""Keywords of the attention function that are supported."""
+SILENT_KEYWORDS: Final = """
+position_ids use_cache cache_position output_attentions output_hidden_states return_dict
+"""
+"""Keywords that reach the attention function without effect in a forward pass without a cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
-    """The attention of one layer, in one forward."""
+    """The attention of one layer in one forward pass."""
 
     index: int
     """Number of the layer, from 0."""
@@ -51,52 +56,51 @@ class Attention:
     key: Tensor
     """(document, kv_head, position, dimension); head h reads kv_head h // (heads // kv_heads)."""
     value: Tensor
-    """(document, kv_head, position, dimension), which may differ from the key's."""
+    """(document, kv_head, position, dimension); the dimension may differ from the key's."""
     mask: Tensor | None
     """(document, 1, query, position) bool, True where a query sees a position; None: causal."""
     scoring: Scoring
 
     @property
-    def seen(self) -> str:
-        """The layer in messages."""
-        return layer_name(self.index, self.module)
+    def name(self) -> str:
+        """Name of the layer in messages."""
+        return f"layer {self.index} of {type(self.module).__name__}"
+
+    def refuse(self, fault: str, remedy: str = "Use another model.") -> NoReturn:
+        """Raise an InputError that names the layer."""
+        raise InputError(f"{self.name}: {fault} {remedy}")
 
     def output(self) -> Tensor:
-        """Return the layer's own output, (document, position, head, dimension)."""
+        """Return the layer's attention output, (document, position, head, dimension)."""
         return layer_output(self.module, self.query, self.key, self.value, self.mask, self.scoring)
 
 
-def layer_name(index: int, module: torch.nn.Module) -> str:
-    """Name a layer in messages."""
-    return f"layer {index} of {type(module).__name__}"
-
-
 Attend = Callable[[Attention], Tensor]
-"""From a layer's attention to its output, (document, position, head, dimension)."""
+"""Function from a layer's attention to its output, (document, position, head, dimension)."""
 
 
 @dataclass(slots=True)
 class Session:
-    """One forward through the interface."""
+    """State of one forward pass through the interface."""
 
     attend: Attend
     decoder: PreTrainedModel
     tokens: tuple[int, int]
-    """Documents and positions of the forward."""
+    """Numbers of documents and positions in the forward pass."""
     padded: bool
-    """Whether some document is shorter than the window."""
+    """Whether any document is shorter than the window."""
     first: int = 0
-    """Number of the layer at which the forward begins."""
+    """Layer at which the forward pass begins."""
     read: bool = True
-    """Whether masks are looked at for what shows a query a later position."""
+    """Whether masks are checked here for visible later positions."""
     called: dict[torch.nn.Module, None] = field(default_factory=dict)
-    """The attention modules that called so far, in their order."""
+    """Attention modules that were called so far, in order."""
     masks: int = 0
-    """How often the model asked for a mask."""
+    """Number of masks that the model requested."""
     causal: list[Tensor] = field(default_factory=list)
-    """Masks that were seen to show no query a later position."""
+    """Masks already checked to hide all later positions."""
     raised: Exception | None = None
-    """What `attend` raised, which is none of the model's own errors."""
+    """Error raised by `attend`, to be told apart from the model's own errors."""
 
 
 _session: ContextVar[Session] = ContextVar("geostat_tap_session")
@@ -112,26 +116,26 @@ def run_decoder(
     *,
     read: bool = True,
 ) -> Tensor:
-    """Run a decoder once, with `attend` as the attention of every layer, in order.
+    """Run a decoder once, with `attend` as the attention of every layer, in order. The attention
+    implementation is restored afterwards, even if `attend` raises. Errors are those of `tap.tap`.
 
-    The attention implementation is put back afterwards, also when `attend` raises. mask: of
-    padding, as `checked_mask` returns it. first: the layer at which the forward begins
-    (`from_layer`). position: that of the first of the tokens (`from_position`). read: whether the
-    masks are read here, for which their device is waited for; else `attend` refuses those that show
-    a later position.
+    Args:
+        decoder: the decoder, as `decoder_of` returns it.
+        input_ids: (document, position) integers.
+        mask: padding mask, as `checked_mask` returns it.
+        attend: called once per layer.
+        first: layer at which the forward pass begins (`resumed.run_from`).
+        position: position of the first token (`resumed.run_after`).
+        read: check the masks here, which waits for their device; otherwise `attend` must refuse
+            masks that show a later position.
 
     Returns:
-        The last hidden states, (document, position, hidden), in the model's type; those of padded
-        positions mean nothing.
-
-    Raises:
-        InputError: as `tap.tap` tells.
+        The last hidden states, (document, position, hidden), in the model's dtype; those at padded
+        positions are meaningless.
     """
     documents, positions = input_ids.shape
-    padded = mask is not None
-    session = Session(
-        attend, decoder, (documents, positions), padded=padded, first=first, read=read
-    )
+    tokens = (documents, positions)
+    session = Session(attend, decoder, tokens, padded=mask is not None, first=first, read=read)
     if decoder._can_set_attn_implementation():
         AttentionInterface.register(NAME, _attend)
         AttentionMaskInterface.register(NAME, _mask)
@@ -142,13 +146,13 @@ def run_decoder(
             finally:
                 _session.reset(token)
     layers = layers_of(decoder, session.called)
-    calls = [any(module in session.called for module in one.modules()) for one in layers[first:]]
+    called = session.called
+    calls = [any(module in called for module in layer.modules()) for layer in layers[first:]]
     if not session.called or not all(calls):
         raise InputError(
             f"{decoder.config.model_type}: {first + sum(calls)} of {len(layers)} layers call the"
-            " attention interface of transformers, so the weights of the others are unknown. Use a"
-            " model all of whose layers are attention, and whose family supports"
-            " AttentionInterface."
+            " attention interface of transformers, expected all. Use a model whose layers all have"
+            " attention, and whose family supports AttentionInterface."
         )
     return hidden
 
@@ -156,87 +160,81 @@ def run_decoder(
 def forward(
     decoder: PreTrainedModel, input_ids: Tensor, mask: Tensor | None, position: int = 0
 ) -> Tensor:
-    """Return the decoder's last hidden states of tokens that stand from `position` on, without a
-    cache.
-    """
-    ids, more = input_ids.to(device_of(decoder)), {}
+    """Return the decoder's last hidden states of tokens from `position` on, without a cache."""
+    ids, kwargs = input_ids.to(device_of(decoder)), {}
     if position:
         count = ids.shape[1]
-        more["position_ids"] = torch.arange(position, position + count, device=ids.device)[None]
-    with as_it_is(decoder):
+        kwargs["position_ids"] = torch.arange(position, position + count, device=ids.device)[None]
+    with plain_mode(decoder):
         output = decoder(
-            input_ids=ids, attention_mask=mask, use_cache=False, return_dict=True, **more
+            input_ids=ids, attention_mask=mask, use_cache=False, return_dict=True, **kwargs
         )
         return output.last_hidden_state
 
 
 @contextmanager
-def as_it_is(model: torch.nn.Module) -> Iterator[None]:
-    """Run a model in its own types, as it is written and without gradients, whatever autocast,
-    precision of products or compilation of its caller.
-
-    Raises:
-        InputError: the model itself raises something, which is quoted; what `attend` raises is
-            passed on.
+def plain_mode(model: torch.nn.Module) -> Iterator[None]:
+    """Run a model in its own dtypes, uncompiled and without gradients, whatever the caller's
+    autocast, matmul precision or compilation. Its errors are quoted in an InputError; those of
+    `attend` pass.
     """
-    devices = [weight.device for weight in model.parameters()] + [brought_to(model)]
+    devices = [weight.device for weight in model.parameters()] + [offload_target(model)]
     with ExitStack() as stack:
         stack.enter_context(torch.no_grad())
-        for kind in sorted({"cpu"} | {device.type for device in devices if device is not None}):
-            if torch.amp.is_autocast_available(kind):
-                stack.enter_context(torch.autocast(kind, enabled=False))
+        kinds = {"cpu"} | {device.type for device in devices if device is not None}
+        for device_type in sorted(kinds):
+            if torch.amp.is_autocast_available(device_type):
+                stack.enter_context(torch.autocast(device_type, enabled=False))
         stack.enter_context(whole_products())
-        if "torch._dynamo" in sys.modules:  # something was compiled
-            stack.enter_context(_WRITTEN.asked())
+        if "torch._dynamo" in sys.modules:  # the process has compiled something
+            stack.enter_context(_UNCOMPILED.active())
         try:
             yield
         except InputError:
             raise
-        except Exception as error:  # whatever a model raises, the user reads one line
+        except Exception as error:  # the user sees one line, whatever the model raises
             session = _session.get(None)
             if session is not None and error is session.raised:
                 raise
             name = getattr(getattr(model, "config", None), "model_type", type(model).__name__)
             text = " ".join(str(error).split())[:QUOTED].rstrip(".")
             raise InputError(
-                f"{name}: its own forward ended in {type(error).__name__}: {text}. Give the model"
-                " what it asks for, or use another."
+                f"{name}: its forward pass raised {type(error).__name__}: {text}. Pass the inputs"
+                " that it needs, or use another model."
             ) from error
 
 
 class _Shared:
-    """A state of the process that holds while any thread asks for it."""
+    """A process-wide state that lasts while any thread uses it."""
 
     def __init__(self, state: Callable[[], AbstractContextManager[Any]]) -> None:
-        self.state, self.lock, self.asking = state, Lock(), 0
-        self.held = ExitStack()
+        self.state, self.lock, self.users = state, Lock(), 0
+        self.entered = ExitStack()
 
     @contextmanager
-    def asked(self) -> Iterator[None]:
+    def active(self) -> Iterator[None]:
         with self.lock:
-            if not self.asking:
-                self.held.enter_context(self.state())
-            self.asking += 1
+            if not self.users:
+                self.entered.enter_context(self.state())
+            self.users += 1
         try:
             yield
         finally:
             with self.lock:
-                self.asking -= 1
-                if not self.asking:
-                    self.held.close()
+                self.users -= 1
+                if not self.users:
+                    self.entered.close()
 
 
 @contextmanager
 def _whole_products() -> Iterator[None]:
-    """Multiply matrices of float32 in float32, whichever coarser type a caller allows for them.
-
-    PyTorch has two sets of switches for that, an older one and one for each backend, and refuses to
-    tell the older where they contradict each other.
+    """Multiply float32 matrices in float32, whatever coarser type the caller allows. PyTorch has an
+    older global switch, which it refuses to report if it contradicts the one of a backend.
     """
     backends = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)  # type: ignore[attr-defined]
     try:
         older = torch.get_float32_matmul_precision()
-    except RuntimeError:  # the caller set the others
+    except RuntimeError:  # the caller set the backend switches
         older = "highest"
     before = [backend.fp32_precision for backend in backends]
     try:
@@ -249,44 +247,41 @@ def _whole_products() -> Iterator[None]:
         if older != "highest":
             torch.set_float32_matmul_precision(older)
         for backend, precision in zip(backends, before, strict=True):
-            backend.fp32_precision = "none"  # follows what is set for all backends
+            backend.fp32_precision = "none"  # follows the setting of all backends
             if backend.fp32_precision != precision:
                 backend.fp32_precision = precision
 
 
-_WRITTEN: Final = _Shared(lambda: torch.compiler.set_stance("force_eager"))
-_WHOLE: Final = _Shared(_whole_products)
+_UNCOMPILED: Final = _Shared(lambda: torch.compiler.set_stance("force_eager"))
+_FULL_PRECISION: Final = _Shared(_whole_products)
 
 
 def whole_products() -> AbstractContextManager[None]:
-    """Have all threads multiply float32 in float32, until the last that asks for it is done."""
-    return _WHOLE.asked()
+    """Make all threads multiply float32 in float32, until the last user leaves the block."""
+    return _FULL_PRECISION.active()
 
 
 @contextmanager
 def returning(module: torch.nn.Module, output: Any) -> Iterator[None]:
-    """Let a module return what it returned before, without its hooks, which have done their part
-    of that; and put it back.
-    """
-    held = vars(module)
-    before = {name: held.get(name) for name in ("_forward_hooks", "_forward_pre_hooks", "forward")}
-    held.update(_forward_hooks={}, _forward_pre_hooks={}, forward=lambda *given, **more: output)
+    """Make a module return `output` without its hooks, which have already acted on it."""
+    attributes, names = vars(module), ("_forward_hooks", "_forward_pre_hooks", "forward")
+    before = {name: attributes.get(name) for name in names}
+    attributes.update(zip(names, ({}, {}, lambda *args, **kwargs: output), strict=True))
     try:
         yield
     finally:
-        held.update(before)
-        if before["forward"] is None:  # else as where layers are spread over devices
-            del held["forward"]
+        attributes.update(before)
+        if before["forward"] is None:  # else accelerate replaced it, for several devices
+            del attributes["forward"]
 
 
 @contextmanager
 def implementation(decoder: PreTrainedModel, name: str) -> Iterator[None]:
-    """Run the decoder's attention under `name`, and put back what stood there. Another thread with
-    the same decoder waits until then.
+    """Run the decoder with the attention implementation `name`, and restore the previous one; other
+    threads with the same decoder wait. Each module looks up its own configuration.
 
-    Each module asks its own configuration by name in every forward. `set_attn_implementation` would
-    also ask whether the family may take PyTorch's kernel, and refuses those that need what the tap
-    itself does beside that kernel.
+    `set_attn_implementation` would also check for PyTorch's kernel, and refuse families whose
+    extras the tap itself computes.
     """
     configs = [
         module.config
@@ -305,7 +300,7 @@ def implementation(decoder: PreTrainedModel, name: str) -> Iterator[None]:
 
 
 def alone(decoder: PreTrainedModel) -> AbstractContextManager[Any]:
-    """Return the decoder's lock: what another thread does with it waits."""
+    """Return the decoder's lock, which makes other threads wait."""
     with _LOCKS_ALONE:
         return _LOCKS.setdefault(decoder, RLock())
 
@@ -315,9 +310,7 @@ _LOCKS_ALONE: Final = Lock()
 
 
 def _mask(*args: object, **keywords: object) -> Tensor | None:
-    """Make the mask as the fused kernel takes it: bool, or None where it is plainly causal; and
-    count the request.
-    """
+    """Return the fused kernel's mask: bool, or None if plainly causal; count the request."""
     _session.get().masks += 1
     return sdpa_mask(*args, **keywords)
 
@@ -330,50 +323,84 @@ def _attend(
     attention_mask: Tensor | None,
     **keywords: Any,
 ) -> tuple[Tensor, None]:
-    """Return one layer's output as the interface wants it; keywords are those of
-    `refusals.KEYWORDS`, each of which may be missing.
-    """
+    """Return one layer's output, as the interface expects; `KEYWORDS` are optional."""
     session = _session.get()
-    index = session.first + len(session.called)
-    seen = layer_name(index, module)
-    refuse_layer(seen, value, session.decoder, keywords, again=module in session.called)
-    window, sinks = keywords.get("sliding_window"), keywords.get("s_aux")
-    flag = keywords.get("is_causal")
-    refuse_mask(
-        seen,
-        query,
-        key,
-        attention_mask,
-        asked=session.masks > 0,
-        tokens=session.tokens,
-        padded=session.padded,
-        window=window,
-        causal=bool(getattr(module, "is_causal", True) if flag is None else flag),
-    )
-    unread = all(attention_mask is not one for one in session.causal)
-    if session.read and attention_mask is not None and unread:
-        refuse_ahead(seen, bool(shows_ahead(attention_mask)))
-        session.causal.append(attention_mask)
-    if sinks is not None and sinks.numel() != query.shape[1]:
-        raise InputError(
-            f"{seen}: has {sinks.numel()} learned sinks for {query.shape[1]} heads, expected one a"
-            " head. Use another model."
-        )
-    session.called[module] = None
-
     scaling = keywords.get("scaling")
     factor = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
-    attention = Attention(
-        index=index,
+    layer = Attention(
+        index=session.first + len(session.called),
         module=module,
         query=query,
         key=key,
         value=value,
         mask=attention_mask,
-        scoring=Scoring(factor, keywords.get("softcap"), sinks),
+        scoring=Scoring(factor, keywords.get("softcap"), keywords.get("s_aux")),
     )
+    _refuse_layer(layer, session, keywords)
+    _refuse_mask(layer, session, keywords)
+    session.called[module] = None
     try:
-        return session.attend(attention), None
+        return session.attend(layer), None
     except Exception as error:
         session.raised = error
         raise
+
+
+def _refuse_layer(layer: Attention, session: Session, keywords: Mapping[str, Any]) -> None:
+    """Refuse unsupported keywords, dropout, a dtype coarser than the decoder's, a second call."""
+    known = KEYWORDS | set(SILENT_KEYWORDS.split())
+    unknown = {name for name, value in keywords.items() if value is not None} - known
+    if unknown:
+        layer.refuse(f"passes {', '.join(sorted(unknown))}, which geostat does not support.")
+    if layer.module in session.called:
+        layer.refuse("attends more than once in a forward pass, expected one attention per layer.")
+    if keywords.get("dropout"):
+        layer.refuse(
+            f"drops weights at random (dropout {keywords['dropout']}) outside training.",
+            "Set its dropout to 0.",
+        )
+    dtype, expected = layer.value.dtype, session.decoder.dtype
+    if torch.finfo(dtype).eps > torch.finfo(expected).eps:
+        layer.refuse(
+            f"computes in {dtype}, but the model's weights are {expected}, as under an autocast of"
+            " its own.",
+            "Convert the model instead, as with model.bfloat16().",
+        )
+    sinks, heads = layer.scoring.sinks, layer.query.shape[1]
+    if sinks is not None and sinks.numel() != heads:
+        layer.refuse(f"has {sinks.numel()} learned sinks for {heads} heads, expected one per head.")
+
+
+def _refuse_mask(layer: Attention, session: Session, keywords: Mapping[str, Any]) -> None:
+    """Refuse a layer whose mask may differ from what the model means."""
+    mask, (documents, positions) = layer.mask, layer.query.shape[::2]
+    if not session.masks:
+        layer.refuse(
+            "requested no mask from transformers' mask interface, so the visible positions are"
+            " unknown."
+        )
+    if layer.key.shape[2] != positions:
+        layer.refuse(
+            f"reads {layer.key.shape[2]} keys for {positions} queries, expected self-attention."
+        )
+    if (documents, positions) != session.tokens:
+        layer.refuse(
+            f"has queries of {documents} documents at {positions} positions, expected those of the"
+            f" text, {session.tokens[0]} at {session.tokens[1]}."
+        )
+    if mask is None:
+        causal, window = keywords.get("is_causal"), keywords.get("sliding_window")
+        if not (getattr(layer.module, "is_causal", True) if causal is None else causal):
+            refuse_ahead(layer.name)
+        if session.padded or (window is not None and window < positions):
+            layer.refuse("got no mask, but there is padding or a sliding window.")
+        return
+    if mask.dtype != torch.bool or mask.shape[1:] != (1, positions, positions):
+        layer.refuse(
+            f"its mask is {mask.dtype} of shape {tuple(mask.shape)}, expected torch.bool of shape"
+            f" (document, 1, {positions}, {positions})."
+        )
+    if session.read and all(mask is not known for known in session.causal):
+        if bool(shows_ahead(mask)):
+            refuse_ahead(layer.name)
+        session.causal.append(mask)

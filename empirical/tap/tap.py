@@ -1,9 +1,9 @@
-"""The attention tap: runs a model's decoder as it is and hands over, layer by layer, the analysed
-queries' weights and the values.
+"""Attention tap: runs a model's decoder unchanged and passes on, layer by layer, the analysed
+queries' attention weights and the value states.
 
 Source: arXiv 2602.01893, §2 (weights α and values v of one query, the last of its window). Each
-layer's output comes from the fused kernel, and a row of weights is computed beside it for each
-analysed query. Imports torch and transformers only.
+layer's output comes from the fused kernel; the weights of each analysed query are recomputed from
+its scores. Imports torch and transformers only.
 """
 
 from __future__ import annotations
@@ -17,33 +17,30 @@ from transformers import PreTrainedModel
 
 from empirical.errors import InputError
 from empirical.tap.attention import analysed_row
-from empirical.tap.decoder import decoder_of
+from empirical.tap.decoder import decoder_of, device_of
 from empirical.tap.interface import Attention, run_decoder
-from empirical.tap.placed import device_of
 from empirical.tap.refusals import checked_mask, refuse_ahead, shows_ahead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TappedLayer:
-    """What one layer hands over. The tensors live on the model's device, and only until the
-    callback returns unless it keeps them.
+    """Weights and values of one layer. The tensors are on the model's device, and are freed when
+    the callback returns unless it keeps them.
     """
 
     index: int
     """Number of the layer, from 0."""
     module: torch.nn.Module | None = None
-    """Its attention module; None of tensors that no model here made."""
+    """Attention module; None for tensors from another program."""
     alpha: Tensor
-    """α of the analysed queries, (document, query, head, position) float32, unitless; exactly 0
-    where invisible.
-    """
+    """α, (document, query, head, position) float32, unitless; exactly 0 at invisible positions."""
     values: Tensor
-    """(document, kv_head, position, dimension) float32, one for each kv_head, never repeated."""
+    """(document, kv_head, position, dimension) float32; one per kv_head, never repeated."""
     visible: Tensor
-    """(document, query, position) bool: what the analysed queries may see."""
+    """Positions that the analysed queries see, (document, query, position) bool."""
     first: Sequence[Sequence[int]]
-    """The first position that each of them sees, (document, query), known without a look at the
-    device where nothing but causality hides positions.
+    """First position that each analysed query sees, (document, query). Reading it needs no device
+    synchronisation if only causality hides positions.
     """
 
 
@@ -54,30 +51,28 @@ def tap(
     attention_mask: Tensor | None = None,
     queries: Tensor | None = None,
 ) -> Tensor:
-    """Run the decoder of `model` once and hand each layer to `on_layer` while its tensors live.
+    """Run the decoder of `model` once and pass each layer to `on_layer`.
 
-    By default the analysed query is the last of each document's tokens: the last position, or,
-    under `attention_mask`, the last that is not padding. Positions count from the start of the
-    window, padding included, as transformers' own forward counts them. The model's attention
-    implementation is put back afterwards, also when `on_layer` raises.
+    By default the analysed query is each document's last token: the last position, or, under
+    `attention_mask`, the last that is not padding. Positions count from the start of the window,
+    padding included, as in transformers. The model's attention implementation is restored
+    afterwards, even if `on_layer` raises.
 
     Args:
-        model: a decoder-only transformers model in evaluation mode, with or without a head; the
-            head is not run.
+        model: a decoder-only transformers model in evaluation mode; a head is not run.
         input_ids: (document, position) integers.
-        on_layer: called once a layer, in order.
+        on_layer: called once per layer, in order.
         attention_mask: (document, position), 0 where padded; None: no padding.
-        queries: positions of the analysed queries, (document, query) integers, none of them
-            padding; None: the last.
+        queries: analysed positions, (document, query) integers without padding; None: the last.
 
     Returns:
-        The last hidden states, (document, position, hidden), in the model's type; those of padded
-        positions mean nothing.
+        The last hidden states, (document, position, hidden), in the model's dtype; those at padded
+        positions are meaningless.
 
     Raises:
-        InputError: shapes do not fit, a window is longer than the model reads, or the model is one
-            whose weights cannot be told: it is in training mode, is not causal, uses a mask, bias
-            or keyword that is not understood, or its layers do not call the tap.
+        InputError: shapes do not fit, a window is too long for the model, or the attention weights
+            cannot be recomputed: the model is in training mode, is not causal, uses an unsupported
+            mask, bias or keyword, or its layers do not call the tap.
     """
     decoder = decoder_of(model)
     mask = checked_mask(decoder, input_ids, attention_mask)
@@ -95,15 +90,15 @@ def tap(
 def _tapped(
     layer: Attention, rows: Tensor, firsts: dict[int, tuple[Tensor, list[list[int]]]]
 ) -> TappedLayer:
-    """Compute the weights of the analysed queries, at positions `rows`, (document, query).
+    """Compute the weights of the analysed queries at positions `rows`, (document, query).
 
-    firsts: masks by identity, each with the first position that the analysed queries see under it;
-    a model makes one for each kind of layer, so each is read once a forward.
+    firsts: first visible positions by mask. A model makes one mask per kind of layer, so each mask
+    is read once per forward pass.
     """
     visible = _visible(rows, layer.key.shape[2], layer.mask)
-    every = torch.arange(len(rows), device=rows.device)
+    documents = torch.arange(len(rows), device=rows.device)
     weights = [
-        analysed_row(layer.query[every, :, row], layer.key, seen, layer.scoring)
+        analysed_row(layer.query[documents, :, row], layer.key, seen, layer.scoring)
         for row, seen in zip(rows.T, visible.unbind(1), strict=True)
     ]
     return TappedLayer(
@@ -117,18 +112,14 @@ def _tapped(
 
 
 def analysed_positions(input_ids: Tensor, mask: Tensor | None, queries: Tensor | None) -> Tensor:
-    """Return the positions of the analysed queries, (document, query); refuse those that are not
-    there.
-    """
+    """Return the positions of the analysed queries, (document, query); refuse invalid ones."""
     documents, positions = input_ids.shape
     if queries is None:
         last = torch.full((documents,), positions - 1) if mask is None else last_tokens(mask)
         return last[:, None]
+    whole = queries.ndim == 2 and not queries.is_floating_point() and queries.numel()
     if (
-        queries.ndim != 2
-        or len(queries) != documents
-        or queries.is_floating_point()
-        or not queries.numel()
+        not (whole and len(queries) == documents)
         or not 0 <= int(queries.min()) <= int(queries.max()) < positions
         or (mask is not None and not bool(mask.cpu().gather(1, queries.cpu().long()).all()))
     ):
@@ -140,35 +131,32 @@ def analysed_positions(input_ids: Tensor, mask: Tensor | None, queries: Tensor |
 
 
 def last_tokens(mask: Tensor) -> Tensor:
-    """Return the last position of each document that is not padding, (document,), from a
-    (document, position) bool mask.
-    """
+    """Return the last position that is not padding, (document,); mask (document, position) bool."""
     return mask.shape[1] - 1 - mask.flip(1).int().argmax(dim=1)
 
 
 def _visible(rows: Tensor, positions: int, mask: Tensor | None) -> Tensor:
-    """Return what the analysed queries see, (document, query, position) bool."""
+    """Return which positions the analysed queries see, (document, query, position) bool."""
     if mask is None:
         return torch.arange(positions, device=rows.device) <= rows[..., None]
-    every = torch.arange(len(rows), device=rows.device)[:, None]
-    return mask.expand(len(rows), -1, -1, -1)[every, 0, rows]
+    documents = torch.arange(len(rows), device=rows.device)[:, None]
+    return mask.expand(len(rows), -1, -1, -1)[documents, 0, rows]
 
 
 def _firsts(
     known: dict[int, tuple[Tensor, list[list[int]]]], layer: Attention, visible: Tensor
 ) -> list[list[int]]:
-    """Return the first position that each analysed query sees, (document, query); refuse a layer
-    where any query sees a later one.
-    """
+    """Return the first visible position, (document, query); refuse visible later positions."""
     mask = layer.mask
     if mask is None:
         return [[0] * visible.shape[1]] * len(visible)
     if id(mask) not in known:
         first = visible.to(torch.int8).argmax(dim=-1)
-        # Read together, for their device is waited for.
+        # Read in one transfer, because each waits for the device.
         ahead, *flat = torch.cat([shows_ahead(mask).long()[None], first.flatten()]).tolist()
-        refuse_ahead(layer.seen, bool(ahead))
-        wide = first.shape[1]
-        rows = [flat[at : at + wide] for at in range(0, len(flat), wide)]
-        known[id(mask)] = mask, rows  # the mask is kept, so that its identity stays its
+        if ahead:
+            refuse_ahead(layer.name)
+        query_count = first.shape[1]
+        rows = [flat[index : index + query_count] for index in range(0, len(flat), query_count)]
+        known[id(mask)] = mask, rows  # keeping the mask keeps its id unique
     return known[id(mask)][1]

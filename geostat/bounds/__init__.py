@@ -1,1 +1,1 @@
-"""Bounds laid over the measured curves."""
+"""Bounds compared with measured curves."""

@@ -1,8 +1,7 @@
-"""Bounds against measurement: the envelopes of each head from fitted and measured Grams, and
-whether the measured curves lie inside.
+"""Bounds against measurement: envelopes of each head from fitted and measured Grams, and coverage.
 
-Source: arXiv 2602.01893, Theorems 1-2 and Corollary 1. Imports theory; datasets are those of
-/capture and the fits.
+Source: arXiv 2602.01893, Theorems 1-2 and Corollary 1. Imports theory; datasets are /capture and
+the fits.
 """
 
 from __future__ import annotations
@@ -15,10 +14,12 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
+from empirical.schema import Quantity
 from geostat.bounds.by_document import (
     EDITIONS,
     ENVELOPE_POINTS,
     FITTED_GRAMS,
+    FittedGroup,
     bounds_of_layer,
     curve_of_each_bound,
     envelope_grid,
@@ -27,9 +28,14 @@ from geostat.bounds.by_document import (
     measured_bounds,
     measured_curves,
 )
-from geostat.bounds.calibration import drawn_curves
-from geostat.bounds.gaps import gap_error, laid_over, means_and_gaps, over_documents
-from geostat.bounds.head import MEASURED, FittedHead, document_weights
+from geostat.bounds.gaps import (
+    compare_with_bounds,
+    drawn_curves,
+    gap_error,
+    means_and_gaps,
+    over_documents,
+)
+from geostat.bounds.head import MEASURED, FittedHead, Groups, document_weights
 from geostat.datasets.overlap import overlapped
 from geostat.datasets.progress import Progress, part_of
 from geostat.datasets.separability import (
@@ -39,73 +45,58 @@ from geostat.datasets.separability import (
     bound_attributes,
     statistic_attributes,
 )
-from geostat.datasets.tokens import some_heads
-from geostat.datasets.variable import Variable, labelled, words_along
+from geostat.datasets.tokens import select_heads
+from geostat.datasets.variable import labelled, sizes_along, words_along
 from geostat.errors import InputError
 from geostat.statistics.arrays import BoolArray, FloatArray
 from theory.head.results import Edition
 
 DIMS: Final = ("edition", "gram", "layer", "head", "n_envelope")
 NEEDS: Final = (*WITH_F, "attention_weight", "tokens", "sink_visible")
-"""What bounds and curves of a head are made from, of /capture."""
-Found = tuple[int, int, np.ndarray, FittedHead]
-"""One of `fitted_heads`."""
+"""Variables of /capture for bounds and curves of a head."""
 CURVE: Final = ("layer", "head", "n_envelope")
-DRAWN: Final = "_drawn_gap_se"
-PARTS: Final = ("", "_gap_se", DRAWN)
-"""What is kept of a bound: its mean over documents, and the errors of measured and drawn gaps."""
 
 
-def _records(statistic: str) -> tuple[Variable, ...]:
+def _records(statistic: str) -> tuple[Quantity, ...]:
+    """Return the records of a statistic's bounds, gaps and curves."""
     label, attributes = statistic.replace("_", " "), statistic_attributes(statistic)
-    measured = partial(
-        Variable,
-        units="1",
-        symbol=attributes["symbol"],
-        equation=attributes["equation"],
-        dims=CURVE,
-    )
+
+    def measured(name: str, long_name: str, dims: tuple[str, ...] = DIMS) -> Quantity:
+        return Quantity(name, long_name, dims=dims, **attributes)
+
     bounds = [
-        Variable(f"{statistic}_{side}", dims=DIMS, **bound_attributes(f"{statistic}_{side}"))
+        Quantity(f"{statistic}_{side}", dims=DIMS, **bound_attributes(f"{statistic}_{side}"))
         for side in SIDES
     ]
-    gap = "standard error over documents of the measured value less the {}"
+    gap = "standard error over documents of the measured value minus the {}"
+    gaps = [
+        replace(
+            bound, name=f"{bound.name}_gap_se", long_name=gap.format(bound.long_name), symbol=""
+        )
+        for bound in bounds
+    ]
+    drawn = f"{label} of heads drawn from Model G"
     return (
-        *bounds,
-        *(
-            replace(
-                bound, name=f"{bound.name}_gap_se", long_name=gap.format(bound.long_name), symbol=""
-            )
-            for bound in bounds
-        ),
-        measured(statistic, f"measured {label}, mean over documents"),
-        measured(f"{statistic}_se", f"standard error over documents of {label}"),
-        measured(
-            f"{statistic}_excess", f"how far measured {label} lies outside its bounds", dims=DIMS
-        ),
+        *(*bounds, *gaps),
+        measured(statistic, f"measured {label}, mean over documents", CURVE),
+        measured(f"{statistic}_se", f"standard error over documents of {label}", CURVE),
+        measured(f"{statistic}_excess", f"distance of measured {label} outside its bounds"),
         measured(
             f"{statistic}_outside",
-            f"measured {label} lies clearly outside its bounds (tests of the gap at 95%)",
-            dims=DIMS,
+            f"measured {label} lies significantly outside its bounds (tests of the gap at 95%)",
         ),
-        measured(
-            f"{statistic}_drawn_excess",
-            f"how far {label} of heads drawn from Model G lies outside the bounds",
-            dims=DIMS,
-        ),
-        measured(
-            f"{statistic}_drawn_outside",
-            f"{label} of heads drawn from Model G lies clearly outside the bounds",
-            dims=DIMS,
-        ),
+        measured(f"{statistic}_drawn_excess", f"distance of {drawn} outside the bounds"),
+        measured(f"{statistic}_drawn_outside", f"{drawn} lies significantly outside the bounds"),
     )
 
 
-_moved = partial(Variable, equation="Assumption 2", dims=("fitted_gram", "layer", "kv_head"))
+_moved = partial(Quantity, equation="Assumption 2", dims=("fitted_gram", "layer", "kv_head"))
 VARIABLES: Final = (
     *(record for statistic in WITH_F for record in _records(statistic)),
-    _moved("projected", "fitted Gram is infeasible and was moved"),
-    _moved("projection_distance", "how far the Gram was moved", symbol=r"|\Delta\rho_0|"),
+    _moved("projected", "fitted Gram is not feasible and was projected"),
+    _moved(
+        "projection_distance", "distance by which the Gram was projected", symbol=r"|\Delta\rho_0|"
+    ),
 )
 
 
@@ -117,58 +108,69 @@ def envelope_dataset(
     points: int | None = ENVELOPE_POINTS,
     progress: Progress | None = None,
 ) -> xr.Dataset:
-    """Evaluate the bounds of every head beside its measured curves.
+    """Evaluate the bounds of every head and compare them with its measured curves.
 
     Args:
         tree: a run with /capture, /norms, /similarity and, for the measured Gram,
             /measured_envelope.
-        editions: editions of the theory.
-        grams: fitted Grams; the measured one is added when the run holds it.
-        points: about how many log-spaced sizes N; None takes all.
-        progress: called with the share of the work done.
+        grams: fitted Grams; the measured Gram is added when the run holds it.
+        points: approximate number of log-spaced sizes N; None takes all.
 
     Returns:
-        /envelope: bounds (edition, gram, layer, head, n_envelope), averaged over documents, each at
-        its own weights; the measured curves with document jackknife errors; `excess` and `outside`
-        by statistic, and the same of heads drawn from Model G (`calibration`; NaN for the measured
-        Gram, which is no population's); `projected` (gram, layer, kv_head). The measured Gram's
-        bounds are known at the sizes at which they were captured, NaN at others.
+        /envelope: bounds (edition, gram, layer, head, n_envelope), each evaluated at a document's
+        weights, averaged over documents; measured curves with document jackknife errors; `excess`
+        and `outside` by statistic, and the same of heads drawn from Model G (NaN for the measured
+        Gram, which is not a population); `projected` (gram, layer, kv_head). Bounds of the measured
+        Gram are NaN at sizes that were not captured.
 
     Raises:
         InputError: for an edition that is not compared with curves.
     """
-    capture, norms, similarity = (
-        tree[name].to_dataset() for name in ("capture", "norms", "similarity")
-    )
+    groups = {name: tree[name].to_dataset() for name in ("capture", "norms", "similarity")}
+    capture = groups["capture"]
     unknown = [edition for edition in editions if edition not in EDITIONS]
     if unknown:
         raise InputError(
-            f"edition {unknown[0]!r}: expected one of {', '.join(EDITIONS)}. Name one of those."
+            f"edition {unknown[0]!r}: expected one of {', '.join(EDITIONS)}. Choose one of those."
         )
     grid = envelope_grid(capture["n"].values, points)
-    bounds, drawn, moved, distance = _fitted_bounds(
-        capture, norms, similarity, editions, grams, grid, progress
-    )
-    names = [*grams]
+    bounds, drawn, projected, distance = _fitted_bounds(groups, editions, grams, grid, progress)
+    names, by_gram = [*grams], bounds[:2]
     if "measured_envelope" in tree:
-        own = measured_bounds(tree["measured_envelope"].to_dataset(), capture, editions, grid)
-        bounds, names = np.concatenate([bounds, own], axis=3), [*grams, MEASURED]
-    envelope = _bounds_dataset(capture, bounds, editions, names, grid)
-    for name, one in (("projected", moved), ("projection_distance", distance)):
-        envelope[name] = (VARIABLES[-1].dims, one)
+        measured = measured_bounds(tree["measured_envelope"].to_dataset(), capture, editions, grid)
+        names, by_gram = [*grams, MEASURED], np.concatenate([by_gram, measured], axis=3)
+    envelope = _bounds_dataset(capture, by_gram, editions, names, grid)
+    bounds_of_drawn = _bounds_dataset(capture, bounds[[0, 2]], editions, grams, grid)
+    for name, values in (("projected", projected), ("projection_distance", distance)):
+        envelope[name] = (VARIABLES[-1].dims, values)
     documents = capture.sizes["document"]
+    of_all, of_fits = (data["gram"].values for data in (envelope, bounds_of_drawn))
     means, errors = means_and_errors(capture, grid)
-    for at, statistic in enumerate(WITH_F):
-        laid = laid_over(envelope, means[statistic], errors[statistic], documents)
-        envelope = envelope.assign({f"{statistic}{part}": values for part, values in laid.items()})
-        envelope = envelope.assign(_against_drawn(envelope, drawn[:, at], statistic, documents))
-    return _described(envelope, documents)
+    for index, statistic in enumerate(WITH_F):
+        comparison = compare_with_bounds(envelope, means[statistic], errors[statistic], documents)
+        envelope = envelope.assign(
+            {f"{statistic}{part}": values for part, values in comparison.items()}
+        )
+        mean, error = (
+            xr.DataArray(values, dims=DIMS[1:], coords={"gram": of_fits}, name=statistic)
+            for values in drawn[:, index]
+        )
+        of_drawn = compare_with_bounds(bounds_of_drawn, mean, error, documents)
+        for part, missing in (("_excess", np.nan), ("_outside", False)):
+            of_grams = of_drawn[part].reindex(gram=of_all, fill_value=missing)
+            envelope[f"{statistic}_drawn{part}"] = of_grams.variable
+    envelope = labelled(envelope, VARIABLES)
+    envelope.attrs = {
+        "long_name": "bounds against measurement",
+        "documents": documents,
+        "averaging": "each bound at each document's weights, then averaged over documents",
+    }
+    kept_names = {*DIMS, *VARIABLES[-1].dims, "kv_head_of_head"}
+    return envelope.drop_vars([name for name in envelope.coords if name not in kept_names])
 
 
 def _fitted_bounds(
-    capture: xr.Dataset,
-    norms: xr.Dataset,
-    similarity: xr.Dataset,
+    groups: Groups,
     editions: Sequence[Edition],
     grams: Sequence[str],
     grid: np.ndarray,
@@ -177,58 +179,57 @@ def _fitted_bounds(
     """Evaluate the bounds of every fitted Gram.
 
     Returns:
-        Means of the bounds, and the errors of the gaps to them of measured and of drawn curves,
-        (PARTS, bound, edition, gram, layer, head, n); means of the drawn curves and their errors,
-        (2, statistic, gram, layer, head, n); whether and how far the Gram was moved, (gram, layer,
-        kv_head).
+        Bounds: means, and errors of the gaps to measured and to drawn curves, (3, bound,
+        edition, gram, layer, head, n). Drawn curves: means and errors, (2, statistic, gram, layer,
+        head, n). Whether and how far the Gram was projected, (gram, layer, kv_head).
     """
-    layers, every, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
-    of_heads = (layers, every, len(grid))
-    bounds = np.full((len(PARTS), len(ALL_BOUNDS), len(editions), len(grams), *of_heads), np.nan)
+    capture = groups["capture"]
+    layers, heads_total, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
+    of_heads = (layers, heads_total, len(grid))
+    bounds = np.full((3, len(ALL_BOUNDS), len(editions), len(grams), *of_heads), np.nan)
     drawn = np.full((2, len(WITH_F), len(grams), *of_heads), np.nan)
-    moved = np.zeros((len(grams), layers, kv_heads), dtype=bool)
-    distance = np.zeros(moved.shape)
+    projected = np.zeros((len(grams), layers, kv_heads), dtype=bool)
+    distance = np.zeros(projected.shape)
     for index, gram in enumerate(grams):
         share = part_of(progress, index / len(grams), (index + 1) / len(grams))
-        each = (
+        tasks = (
             (
-                found,
-                some_heads(capture, NEEDS, layer=[layer], head=heads),
-                layer * kv_heads + kv_head,
+                (layer, kv_head, heads, model),
+                select_heads(capture, NEEDS, layer=[layer], head=heads),
+                layer * kv_heads + kv_head,  # seed
             )
-            for found in fitted_heads(capture, norms, similarity, gram, share)
-            for layer, kv_head, heads, _ in [found]
+            for layer, kv_head, heads, model in fitted_heads(groups, gram, share)
         )
-        laid = overlapped(partial(_one_value_head, editions, grid), each)
-        for layer, kv_head, group, model, curve, parts in laid:
-            at = (index, layer, kv_head)
-            moved[at], distance[at] = model.projected, model.distance
+        results = overlapped(partial(_one_kv_head, editions, grid), tasks)
+        for layer, kv_head, group, model, curve, parts in results:
+            projected[index, layer, kv_head] = model.projected
+            distance[index, layer, kv_head] = model.distance
             drawn[:, :, index, layer, group] = curve
-            for place, of_edition in enumerate(parts):
-                bounds[:, :, place, index, layer, group] = of_edition
-    return bounds, drawn, moved, distance
+            for edition, of_edition in enumerate(parts):
+                bounds[:, :, edition, index, layer, group] = of_edition
+    return bounds, drawn, projected, distance
 
 
-def _one_value_head(
-    editions: Sequence[Edition], grid: np.ndarray, task: tuple[Found, xr.Dataset, int]
+def _one_kv_head(
+    editions: Sequence[Edition], grid: np.ndarray, task: tuple[FittedGroup, xr.Dataset, int]
 ) -> tuple[int, int, np.ndarray, FittedHead, FloatArray, list[tuple[FloatArray, ...]]]:
-    """Return one of `fitted_heads`, means of its drawn curves and their errors, (2, statistic,
-    head, n), and by edition means of the bounds and errors of the gaps, PARTS of (bound, head, n).
+    """Return a KV head, means and errors of its drawn curves, (2, statistic, head, n), and by
+    edition the means of the bounds and errors of both gaps, (bound, head, n) each.
 
-    A task is one of `fitted_heads`, what /capture holds of its heads, and a seed.
+    A task is the KV head, the capture of its heads, and a seed.
     """
     (layer, kv_head, group, model), capture, seed = task
     weights = document_weights(capture, 0, slice(None))
     measured = curve_of_each_bound(measured_curves(capture, grid, layer=0))
     drawn = drawn_curves(capture, 0, weights, model, grid, seed)
     of_each_bound = np.repeat(drawn, len(SIDES), axis=0)
-    own = (weights, model.norms, model.gram, grid)
+    arguments = (weights, model.norms, model.gram, grid)
     parts = [
         (*means_and_gaps(result, measured), gap_error(result, of_each_bound))
-        for result in bounds_of_layer(capture, 0, *own, editions=editions)
+        for result in bounds_of_layer(capture, 0, *arguments, editions=editions)
     ]
-    both = np.stack(over_documents(np.moveaxis(drawn, 1, 0)))
-    return layer, kv_head, group, model, both, parts
+    drawn_means = np.stack(over_documents(np.moveaxis(drawn, 1, 0)))
+    return layer, kv_head, group, model, drawn_means, parts
 
 
 def _bounds_dataset(
@@ -238,55 +239,18 @@ def _bounds_dataset(
     names: Sequence[str],
     grid: np.ndarray,
 ) -> xr.Dataset:
-    """The bounds (PARTS, bound, edition, gram, layer, head, n) by name, with coordinates."""
+    """Return a dataset of bounds and errors of gaps, (2, bound, edition, gram, layer, head, n)."""
     out: dict[str, Any] = {
-        f"{name}{part}": (DIMS, bounds[which, at])
-        for at, name in enumerate(ALL_BOUNDS)
-        for which, part in enumerate(PARTS)
+        f"{name}{part}": (DIMS, bounds[part_index, index])
+        for index, name in enumerate(ALL_BOUNDS)
+        for part_index, part in enumerate(("", "_gap_se"))
     }
     fitted = [name for name in names if name != MEASURED]
-    labels = {
-        "edition": (editions, "edition of the theory"),
-        "gram": (names, "Gram matrix of the values"),
-        "fitted_gram": (fitted, "fitted Gram matrix"),
-    }
     coords = {
-        name: words_along(name, values, long_name) for name, (values, long_name) in labels.items()
+        "edition": words_along("edition", editions, "edition of the theory"),
+        "gram": words_along("gram", names, "Gram matrix of the values"),
+        "fitted_gram": words_along("fitted_gram", fitted, "fitted Gram matrix"),
+        **{name: capture[name] for name in ("layer", "head", "kv_head_of_head")},
+        "n_envelope": sizes_along("n_envelope", grid),
     }
-    sizes = ("n_envelope", grid, {"long_name": "selected tokens N", "units": "tokens"})
-    of_capture = {name: capture[name] for name in ("layer", "head", "kv_head_of_head")}
-    return xr.Dataset(out, coords=coords | of_capture | {"n_envelope": sizes})
-
-
-def _against_drawn(
-    envelope: xr.Dataset, drawn: FloatArray, statistic: str, documents: int
-) -> dict[str, xr.DataArray]:
-    """What `laid_over` tells of heads drawn from Model G, means over documents and their errors,
-    (2, fitted gram, layer, head, n); where no Gram was fitted excess is NaN.
-    """
-    fitted = envelope["fitted_gram"].values
-    bounds = envelope.sel(gram=fitted)
-    gap_se = {f"{statistic}_{side}_gap_se": bounds[f"{statistic}_{side}{DRAWN}"] for side in SIDES}
-    dims = ("gram", "layer", "head", "n_envelope")
-    mean, error = (
-        xr.DataArray(one, dims=dims, coords={"gram": fitted}, name=statistic) for one in drawn
-    )
-    laid = laid_over(bounds.assign(gap_se), mean, error, documents)
-    every = envelope["gram"].values
-    return {
-        f"{statistic}_drawn_excess": laid["_excess"].reindex(gram=every),
-        f"{statistic}_drawn_outside": laid["_outside"].reindex(gram=every, fill_value=False),
-    }
-
-
-def _described(envelope: xr.Dataset, documents: int) -> xr.Dataset:
-    """Give the envelope its attributes, and leave out what is not its own."""
-    envelope = envelope.drop_vars([f"{name}{DRAWN}" for name in ALL_BOUNDS])
-    envelope = labelled(envelope, VARIABLES)
-    envelope.attrs = {
-        "long_name": "bounds against measurement",
-        "documents": documents,
-        "averaging": "each bound at each document's own weights, then averaged over documents",
-    }
-    own = {*DIMS, *VARIABLES[-1].dims, "kv_head_of_head"}
-    return envelope.drop_vars([name for name in envelope.coords if name not in own])
+    return xr.Dataset(out, coords=coords)

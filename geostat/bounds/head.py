@@ -1,9 +1,7 @@
-"""What one value head and the heads that share it bring to a bound: measured cosines, norms and
-weights, and the fitted weights.
+"""Ingredients of a bound for one KV head: measured cosines, norms and weights, and fitted weights.
 
-Shared by `cost_of_assumptions`, which swaps them for fitted ones, and `predictive`, which predicts
-from both. Cosines that no vectors have are moved to the nearest that some have (erratum 9). Imports
-theory's Grams.
+`cost_of_assumptions` replaces them by fitted ones; `predictive` predicts from both. A Gram of
+cosines that is not PSD is moved to the nearest feasible one (erratum 9). Imports theory's Grams.
 """
 
 from __future__ import annotations
@@ -17,150 +15,168 @@ import xarray as xr
 
 from geostat.datasets.tokens import LayerTokens, layer_tokens
 from geostat.statistics.arrays import FloatArray, ratio
+from geostat.statistics.losses import mean_over_documents
 from theory.head.gram import LagGram
 from theory.head.projection import clip_spectrum, project
 from theory.head.similarity_decay import offset_exponential
 
 MEASURED: Final = "measured"
 NEEDED: Final = ("capture", "norms", "similarity", "weights")
-"""What of a run the fitted and the measured ingredients are taken from."""
+"""Groups of a run that hold the fitted and measured ingredients."""
 Groups = Mapping[str, xr.Dataset]
-"""Groups of a run by name: /capture and those of the fits."""
+"""Groups of a run by name: /capture and the fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValueHead:
-    """The measured ingredients of one kv_head, and the fitted weights of the heads that share
-    it; tokens are the visible ones.
+class KVHead:
+    """Measured ingredients of one KV head, and fitted weights of its query heads.
+
+    Tokens are the visible ones.
     """
 
     gram: LagGram | None
-    """Document means by lag and the mean sink cosine, feasible; None where no document has a cosine
-    at some lag, or with the sink, as with a value vector of length 0.
+    """Document means by lag and the mean sink cosine, made feasible.
+
+    None where all documents lack a cosine at some lag, or with the sink (as for a value vector of
+    length 0).
     """
     moved: float
-    """By how much cosines or ρ₀ were moved to be feasible, whichever is more; NaN without any."""
+    """Larger change of cosines or ρ₀ that made the Gram feasible; NaN without Gram."""
     norms: FloatArray
     """Document means by position, (token,)."""
     weights: FloatArray
-    """Each document's own, (document, head, token)."""
+    """Weights of each document, (document, head, token)."""
     weight_model: FloatArray
-    """p_sink, and exp of /weights' model of log α times what makes them sum to 1, (head, token);
+    """Fitted weights, (head, token): p_sink and exp of /weights' model of log α, scaled to sum 1.
+
     NaN for a head that could not be fitted.
     """
 
 
-def value_head(groups: Groups, layer: int, kv_head: int, heads: np.ndarray) -> ValueHead:
-    """Gather the ingredients of one kv_head, and of the heads (indices) that share it."""
+def kv_head_of(groups: Groups, layer: int, kv_head: int, heads: np.ndarray) -> KVHead:
+    """Return the ingredients of one KV head and of its query heads (indices)."""
     capture, weights = groups["capture"], groups["weights"]
-    seen = layer_tokens(capture, layer)
-    model = _fitted_weights(weights, layer, heads, seen)
-    norm = capture["value_norm"][:, layer, kv_head, seen.start :].values.astype(np.float64)
-    by_lag = _mean_of_known(
-        capture["cosine_mean"][:, layer, kv_head].values.astype(np.float64)[
-            :, : max(seen.content - 1, 0)
-        ]
+    visible = layer_tokens(capture, layer)
+    norm, cosine, sink = (
+        capture[name][:, layer, kv_head].values.astype(np.float64)
+        for name in ("value_norm", "cosine_mean", "sink_cosine")
     )
-    sink = capture["sink_cosine"][:, layer, kv_head, seen.start + 1 :].values.astype(np.float64)
-    rho0 = float(_mean_of_known(sink.ravel())) if seen.sink else 0.0
+    by_lag = mean_over_documents(cosine[:, : max(visible.content - 1, 0)])
+    rho0 = 0.0
+    if visible.sink:
+        rho0 = float(mean_over_documents(sink[:, visible.start + 1 :].ravel()))
     gram, moved = None, np.nan
     if np.isfinite(by_lag).all() and np.isfinite(rho0):
-        gram, moved = _feasible(np.concatenate([[1.0], np.clip(by_lag, -1, 1)]), rho0, seen)
-    own = document_weights(capture, layer, heads)
-    return ValueHead(
-        gram=gram, moved=moved, norms=norm.mean(axis=0), weights=own, weight_model=model
+        gram, moved = _feasible(np.concatenate([[1.0], np.clip(by_lag, -1, 1)]), rho0, visible)
+    return KVHead(
+        gram=gram,
+        moved=moved,
+        norms=norm[:, visible.start :].mean(axis=0),
+        weights=document_weights(capture, layer, heads),
+        weight_model=_fitted_weights(weights, layer, heads, visible),
     )
-
-
-def _mean_of_known(values: FloatArray) -> FloatArray:
-    """The mean along axis 0 of the entries that are known; NaN where none is."""
-    known = np.isfinite(values)
-    return ratio(np.where(known, values, 0.0).sum(axis=0), known.sum(axis=0))
 
 
 def document_weights(capture: xr.Dataset, layer: int, heads: np.ndarray | slice) -> FloatArray:
-    """Each document's own weights of the visible tokens, (document, head, token)."""
+    """Return each document's weights of the visible tokens, (document, head, token)."""
     return capture["attention_weight"][
         :, layer, heads, layer_tokens(capture, layer).start :
     ].values.astype(np.float64)
 
 
 def _fitted_weights(
-    weights: xr.Dataset, layer: int, heads: np.ndarray, seen: LayerTokens
+    weights: xr.Dataset, layer: int, heads: np.ndarray, visible: LayerTokens
 ) -> FloatArray:
-    """The fitted profile of each head, (head, token), of sum 1 as Assumption 3 has it.
-
-    log α is fitted to a mean of logarithms, whose exponentials sum to less than the mean weights
-    do, while p_sink is a mean weight; left so, the sink would outweigh the content several times
-    over. The fit has the shape of the content, the sum its level.
-    """
+    """Return the fitted profile of each head, (head, token), with sum 1 as in Assumption 3."""
+    # log α is fitted to a mean of logarithms, whose exponentials sum to less than the mean weights,
+    # while p_sink is a mean weight. Unscaled, the sink would outweigh the content several times.
+    # The fit gives the shape of the content, the sum its level.
     model = np.exp(
-        weights["log_weight_model"][layer, heads, seen.start :].values.astype(np.float64)
+        weights["log_weight_model"][layer, heads, visible.start :].values.astype(np.float64)
     )
-    content = model[:, seen.first_content :]
+    content = model[:, visible.first_content :]
     sink = (
-        weights["p_sink"][layer, heads].values[:, None] if seen.sink else np.zeros((len(heads), 0))
+        weights["p_sink"][layer, heads].values[:, None]
+        if visible.sink
+        else np.zeros((len(heads), 0))
     )
     scale = ratio(1 - sink.sum(axis=1, keepdims=True), content.sum(axis=1, keepdims=True))
     return np.concatenate([sink, content * scale], axis=1)
 
 
-def _feasible(by_lag: FloatArray, rho0: float, seen: LayerTokens) -> tuple[LagGram, float]:
-    """Measured cosines as a Gram that vectors have, and by how much cosines or ρ₀ had to be
-    moved for it, whichever is more.
-    """
+def _feasible(by_lag: FloatArray, rho0: float, visible: LayerTokens) -> tuple[LagGram, float]:
+    """Return a feasible Gram, and the larger change of the measured cosines and ρ₀."""
     gram, moved = LagGram(by_lag, rho0), 0.0
-    if not np.isfinite(gram.edge(seen.content)):  # which the Gram keeps, for `project`
+    if not np.isfinite(gram.edge(visible.content)):  # the Gram caches its edge for `project`
         clipped = clip_spectrum(by_lag)
         gram, moved = LagGram(clipped.by_lag, rho0), clipped.distance
-    result = project(gram, seen.tokens, sink=0 if seen.sink else None)
-    assert isinstance(
-        result.gram, LagGram
-    )  # the cosines by lag are feasible, so ρ₀ alone can be too large
+    result = project(gram, visible.tokens, sink=0 if visible.sink else None)
+    # The cosines by lag are feasible; only ρ₀ can be too large.
+    assert isinstance(result.gram, LagGram)
     return result.gram, max(moved, result.distance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedHead:
-    """What the fits say of one kv_head: norms, and a Gram, moved to the nearest feasible one
-    where the fit has none.
+    """Fitted norms and Gram of one KV head.
+
+    A Gram that is not feasible is moved to the nearest feasible one.
     """
 
     norms: FloatArray
-    """Assumption 1's norms C, and λC of the sink, of the visible tokens, (token,), in units of
-    value norm.
-    """
+    """Norms of Assumption 1, C and λC at the sink, (token,), in units of the value states."""
     gram: LagGram | np.ndarray
     projected: bool
     distance: float
 
 
-def fitted_head(groups: Groups, gram: str, layer: int, kv_head: int) -> FittedHead | None:
-    """Assemble the fitted model of one kv_head; None where a fit has no estimate.
-
-    A pair of decay and ρ₀ for which no vectors exist is moved to the feasible edge and flagged
-    `projected` (erratum 9).
+def fitted_parameters(
+    groups: Groups, gram: str, layer: int, kv_head: int
+) -> dict[str, float] | None:
+    """Return beta, c, rho0 and lam of one KV head, and the scale C of its norms; None where a fit
+    has no estimate. Without a visible sink ρ₀ = 0 and λ = 1.
     """
-    norms, similarity = (
-        groups["norms"][["C", "lam"]],
-        groups["similarity"][["beta", "offset", "rho0"]],
-    )
-    norm = norms.isel(layer=layer, kv_head=kv_head)
+    norm = groups["norms"][["C", "lam"]].isel(layer=layer, kv_head=kv_head)
+    similarity = groups["similarity"][["beta", "offset", "rho0"]]
     fit = similarity.sel(gram=gram).isel(layer=layer, kv_head=kv_head)
-    seen = layer_tokens(groups["capture"], layer)
-    beta, offset, scale = float(fit["beta"]), float(fit["offset"]), float(norm["C"])
-    rho0 = float(fit["rho0"]) if seen.sink else 0.0
-    lam = float(norm["lam"]) if seen.sink else 1.0
-    if not np.all(np.isfinite([beta, offset, scale, rho0, lam])):
+    sink = layer_tokens(groups["capture"], layer).sink
+    parameters = {
+        "beta": float(fit["beta"]),
+        "c": float(fit["offset"]),
+        "rho0": float(fit["rho0"]) if sink else 0.0,
+        "lam": float(norm["lam"]) if sink else 1.0,
+        "scale": float(norm["C"]),
+    }
+    return parameters if np.isfinite(list(parameters.values())).all() else None
+
+
+def fitted_norms(parameters: Mapping[str, float], tokens: int) -> FloatArray:
+    """Return the norms of Assumption 1, C and λC at the sink, (token,)."""
+    norms = np.full(tokens, parameters["scale"])
+    norms[0] *= parameters["lam"]  # λ = 1 if the first token is not the sink
+    return norms
+
+
+def fitted_head(groups: Groups, gram: str, layer: int, kv_head: int) -> FittedHead | None:
+    """Return the fitted model of one KV head; None where a fit has no estimate.
+
+    An infeasible pair of decay and ρ₀ is moved to the feasible edge and flagged `projected`
+    (erratum 9).
+    """
+    parameters = fitted_parameters(groups, gram, layer, kv_head)
+    if parameters is None:
         return None
+    visible = layer_tokens(groups["capture"], layer)
+    beta, offset, rho0 = (parameters[name] for name in ("beta", "c", "rho0"))
     fitted = (
-        offset_exponential(beta, offset, rho0, seen.tokens)
+        offset_exponential(beta, offset, rho0, visible.tokens)
         if beta > 0
-        else LagGram(np.ones(seen.tokens), rho0)
+        else LagGram(np.ones(visible.tokens), rho0)
     )
-    result = project(fitted, seen.tokens, sink=0 if seen.sink else None)
-    every = np.full(seen.tokens, scale)
-    every[0] *= lam  # 1 where the first token is no sink
+    result = project(fitted, visible.tokens, sink=0 if visible.sink else None)
     return FittedHead(
-        norms=every, gram=result.gram, projected=result.kind != "none", distance=result.distance
+        norms=fitted_norms(parameters, visible.tokens),
+        gram=result.gram,
+        projected=result.kind != "none",
+        distance=result.distance,
     )

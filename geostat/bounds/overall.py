@@ -1,22 +1,21 @@
-"""A run in a few curves: mean Precision and Recall over heads with document errors, their null
-baselines, mean bounds, and coverage.
+"""Summary of a run: mean Precision and Recall over heads, null baselines, mean bounds, and
+coverage.
 
 Documents are the sampling unit: heads are averaged within a document first, and the spread over
-documents is the error. Imports empirical and xarray.
+documents gives the error. Imports empirical and xarray.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
 import numpy as np
 import xarray as xr
 
-from empirical.schema import SEPARABILITY
-from geostat.bounds.calibration import clustered_share
-from geostat.bounds.gaps import standard_error
+from empirical.schema import SEPARABILITY, Quantity
+from geostat.bounds.gaps import clustered_share, standard_error
 from geostat.datasets.queries import MEASURED, over_queries
 from geostat.datasets.separability import (
     SIDES,
@@ -25,7 +24,7 @@ from geostat.datasets.separability import (
     bound_attributes,
     statistic_attributes,
 )
-from geostat.datasets.variable import Variable, labelled
+from geostat.datasets.variable import labelled
 from geostat.statistics.arrays import pieces
 
 CELLS: Final = {"over": "(head, N) cells with 1 < N < T, both bounds known"}
@@ -34,97 +33,51 @@ DRAWN: Final = {
     "inside": "inside its bounds",
     "outside": "outside by more than the 95% document interval",
 }
-"""What is counted of heads drawn from Model G, by the ends of the names."""
+"""Shares of heads drawn from Model G, by name suffix."""
 
 
-def _records(statistic: str) -> tuple[Variable, ...]:
-    """Records of the mean bounds on a statistic, of cells inside them, and of its mean curve
-    inside them.
-    """
-    label, words = statistic.replace("_", " "), statistic_attributes(statistic)
-    share = partial(
-        Variable,
-        dims=("edition", "gram"),
-        units=words["units"],
-        symbol=words["symbol"],
-        equation=words["equation"],
-    )
-    return (
-        *(
-            Variable(
-                f"{statistic}_{side}",
-                dims=("edition", "gram", "n_envelope"),
-                **bound_attributes(f"{statistic}_{side}"),
-            )
-            for side in SIDES
-        ),
-        share(
-            f"{statistic}_inside",
-            f"share of cells with measured {label} inside its bounds",
-            more=CELLS,
-        ),
-        share(
-            f"{statistic}_outside",
-            f"share of cells with measured {label} outside by more than the 95% document interval",
-            more=CELLS,
-        ),
-        *_drawn(share, statistic),
-        share(
-            f"{statistic}_excess",
-            f"mean distance of measured {label} from its bounds where outside",
-            more=CELLS,
-        ),
-        share(f"{statistic}_cells", "number of cells", more=CELLS),
-        share(
-            f"{statistic}_width",
-            f"mean distance between the bounds of {label}, both cut to [0, 1]",
-            more=CELLS,
-        ),
-        share(
-            f"{statistic}_means_inside",
-            f"number of sizes N at which mean {label} lies inside the mean bounds",
-            more=SIZES,
-        ),
-        share(
-            f"{statistic}_means_counted",
-            f"number of sizes N at which mean {label} and its bounds are known",
-            more=SIZES,
-        ),
-        share(
-            f"{statistic}_means_excess",
-            f"largest distance of mean {label} from the mean bounds",
-            more=SIZES,
-        ),
-    )
-
-
-def _drawn(share: Callable[..., Variable], statistic: str) -> Iterator[Variable]:
-    """Records of the shares of heads drawn from Model G, of how far measured ones lie below them,
-    and of errors.
-    """
-    label = statistic.replace("_", " ")
-    for where, words in DRAWN.items():
-        for error, of_error in {"": "", "_se": "standard error over kv_heads of the "}.items():
-            yield share(
-                f"{statistic}_drawn_{where}{error}",
-                f"{of_error}share of cells with {label} of heads drawn from Model G {words}",
-                more=CELLS,
-            )
+def _records(statistic: str) -> Iterator[Quantity]:
+    """Yield the records of a statistic's mean bounds and coverage."""
+    label, errors = statistic.replace("_", " "), "standard error over kv_heads of the "
     inside = f"share of cells with measured {label} inside its bounds"
-    yield share(
-        f"{statistic}_inside_se", f"standard error over kv_heads of the {inside}", more=CELLS
-    )
-    gap = f"share of cells with {label} inside, of heads drawn from Model G less of measured ones"
-    yield share(f"{statistic}_drawn_gap", gap, more=CELLS)
-    yield share(
-        f"{statistic}_drawn_gap_se", f"standard error over kv_heads of the {gap}", more=CELLS
-    )
+    gap = f"share of cells with {label} inside, heads drawn from Model G minus measured heads"
+    rows = {
+        "inside": inside,
+        "outside": (
+            f"share of cells with measured {label} outside by more than the 95% document interval"
+        ),
+    }
+    for where, words in DRAWN.items():
+        drawn = f"share of cells with {label} of heads drawn from Model G {words}"
+        rows |= {f"drawn_{where}": drawn, f"drawn_{where}_se": errors + drawn}
+    rows |= {
+        "inside_se": errors + inside,
+        "drawn_gap": gap,
+        "drawn_gap_se": errors + gap,
+        "excess": f"mean distance of measured {label} from its bounds where outside",
+        "cells": "number of cells",
+        "width": f"mean distance between the bounds of {label}, both clipped to [0, 1]",
+        "means_inside": f"number of sizes N at which mean {label} lies inside the mean bounds",
+        "means_counted": f"number of sizes N at which mean {label} and its bounds are known",
+        "means_excess": f"largest distance of mean {label} from the mean bounds",
+    }
+    for side in SIDES:
+        name = f"{statistic}_{side}"
+        yield Quantity(name, dims=("edition", "gram", "n_envelope"), **bound_attributes(name))
+    for part, words in rows.items():
+        yield Quantity(
+            *(f"{statistic}_{part}", words),
+            dims=("edition", "gram"),
+            more=SIZES if part.startswith("means_") else CELLS,
+            **statistic_attributes(statistic),
+        )
 
 
-def _curves(statistic: str) -> tuple[Variable, ...]:
+def _curves(statistic: str) -> tuple[Quantity, ...]:
+    """Return the records of a statistic's mean curve and null baseline."""
     measured = SEPARABILITY[statistic]
     curve = partial(
-        Variable, units="1", symbol=measured.symbol, equation=measured.equation, dims=("n",)
+        Quantity, units="1", symbol=measured.symbol, equation=measured.equation, dims=("n",)
     )
     return (
         curve(f"{statistic}_mean", f"mean {statistic} over heads"),
@@ -135,57 +88,58 @@ def _curves(statistic: str) -> tuple[Variable, ...]:
 
 VARIABLES: Final = (
     *(record for statistic in STATISTICS for record in _curves(statistic)),
-    Variable("floor", "smallest possible Precision N/T", "1", "N/T", "(2)", dims=("n",)),
+    Quantity("floor", "smallest possible Precision N/T", "1", "N/T", "(2)", dims=("n",)),
     *(record for statistic in WITH_F for record in _records(statistic)),
 )
-"""Without null baselines in the run, all but `x_null`."""
+"""Variables of /summary; `x_null` only if the run has null baselines."""
 
 
 def mean_and_error(values: xr.DataArray, over: Sequence[str]) -> tuple[xr.DataArray, xr.DataArray]:
-    """Average (document, *over, ...) `over` heads within each document, then over documents; NaN is
-    left out.
+    """Average (document, *over, ...) `over` heads within each document, then over documents.
+
+    NaN is ignored.
 
     Returns:
-        Mean and its standard error over documents, dims those left; the error is NaN with one
-        document.
+        Mean and its standard error over documents, over the remaining dims; the error is NaN with
+        one document.
     """
     documents = values.sizes["document"]
     parts = [
-        values.isel(document=some).astype(np.float64).mean(over)
-        for some in pieces(documents, values.size // max(documents, 1))
+        values.isel(document=chunk).astype(np.float64).mean(over)
+        for chunk in pieces(documents, values.size // max(documents, 1))
     ]
-    each = xr.concat(parts, "document") if len(parts) > 1 else parts[0]
-    return each.mean("document"), standard_error(each)
+    by_document = xr.concat(parts, "document") if len(parts) > 1 else parts[0]
+    return by_document.mean("document"), standard_error(by_document)
 
 
-def readable(envelope: xr.Dataset) -> xr.Dataset:
-    """Take out printed lower bounds of F(r_min) that say nothing: eq. (16) of a negative bound of
-    Recall, whose pole lies at -1 (erratum 18).
+def mask_void_bounds(envelope: xr.Dataset) -> xr.Dataset:
+    """Mask printed lower bounds of F(r_min) that are void.
 
-    Returns /envelope with NaN for f_inner_lower and f_inner_excess, and False for f_inner_outside,
-    where the printed lower bound of Recall is negative, or the lower bound of F(r_min) above 1,
-    which only a bound of Recall below the pole can make.
+    Eq. (16) has a pole where the bound of Recall is −1 (erratum 18). Bounds are void where the
+    printed lower bound of Recall is negative, or the lower bound of F(r_min) exceeds 1, which needs
+    a bound of Recall below the pole. There f_inner_lower and f_inner_excess become NaN and
+    f_inner_outside False.
     """
     printed = xr.DataArray(
         [str(name) == "printed" for name in envelope["edition"].values], dims="edition"
     )
     void = printed & ((envelope["recall_lower"] < 0) | (envelope["f_inner_lower"] > 1))
-    kept = {name: envelope[name].where(~void) for name in ("f_inner_lower", "f_inner_excess")}
+    masked = {name: envelope[name].where(~void) for name in ("f_inner_lower", "f_inner_excess")}
     return envelope.assign(
-        kept | {"f_inner_outside": envelope["f_inner_outside"].astype(bool) & ~void}
+        masked | {"f_inner_outside": envelope["f_inner_outside"].astype(bool) & ~void}
     )
 
 
 def overall(tree: xr.DataTree) -> xr.Dataset:
-    """Summarise a confronted run: /capture, /envelope and, if measured, /queries and /null.
+    """Summarise a run with /capture, /envelope and, if measured, /queries and /null.
 
-    Returns what VARIABLES names, over (n), (null, n), (edition, gram, n_envelope) and (edition,
-    gram): mean curves and bounds, and how many cells, and sizes N of the mean curve, lie inside the
-    bounds, and how far outside the others do. What `readable` takes out counts nowhere; where
-    nothing is left, f_inner_* are NaN.
+    Returns VARIABLES over (n), (null, n), (edition, gram, n_envelope) and (edition, gram): mean
+    curves and bounds, the numbers of cells and of sizes N of the mean curve inside the bounds, and
+    distances outside. Bounds that `mask_void_bounds` removes do not count; f_inner_* are NaN where
+    none is left.
     """
     groups = {name: tree[name].to_dataset() for name in MEASURED if name in tree.children}
-    capture, envelope = over_queries(groups), readable(tree["envelope"].to_dataset())
+    capture, envelope = over_queries(groups), mask_void_bounds(tree["envelope"].to_dataset())
     summary = xr.Dataset(
         attrs={"long_name": "summary of the run", "documents": capture.sizes["document"]}
     )
@@ -199,43 +153,37 @@ def overall(tree: xr.DataTree) -> xr.Dataset:
     summary["floor"] = (
         (capture["n"] / capture["tokens"]).where(capture["n"] <= capture["tokens"]).mean("layer")
     )
-    between = (envelope["n_envelope"] > 1) & (
-        envelope["n_envelope"] < capture["tokens"].rename(None)
-    )
+    sizes = envelope["n_envelope"]
+    between = (sizes > 1) & (sizes < capture["tokens"].rename(None))
+    between = between.drop_vars(["tokens", "sink_visible"], errors="ignore")
     for statistic in WITH_F:
-        summary = summary.merge(
-            _coverage(
-                envelope, statistic, between.drop_vars(["tokens", "sink_visible"], errors="ignore")
-            )
-        )
-    return labelled(
-        summary.drop_vars([name for name in summary.coords if name not in summary.dims]), VARIABLES
-    )
+        summary = summary.merge(_coverage(envelope, statistic, between))
+    unlabelled = [name for name in summary.coords if name not in summary.dims]
+    return labelled(summary.drop_vars(unlabelled), VARIABLES)
 
 
 def _coverage(envelope: xr.Dataset, statistic: str, between: xr.DataArray) -> xr.Dataset:
-    """Mean bounds of one statistic, and how many cells, and mean curves, lie inside them."""
+    """Return mean bounds of a statistic, and coverage of cells and of the mean curve."""
     cell = ("layer", "head", "n_envelope")
     lower, upper, excess = (
         envelope[f"{statistic}_{part}"] for part in ("lower", "upper", "excess")
     )
     counted = excess.notnull() & between
-    cells, out = counted.sum(cell), (excess > 0) & counted
+    cells, outside = counted.sum(cell), (excess > 0) & counted
     means = {side: envelope[f"{statistic}_{side}"].mean(("layer", "head")) for side in SIDES}
-    mean = (
-        envelope[statistic].where(lower.notnull()).mean(("layer", "head"))
-    )  # over the heads that have bounds, as the bounds' own mean
-    beside = xr.DataArray(np.maximum(means["lower"] - mean, mean - means["upper"]))
+    # The mean is over heads with bounds, like the mean of the bounds.
+    mean = envelope[statistic].where(lower.notnull()).mean(("layer", "head"))
+    distance = xr.DataArray(np.maximum(means["lower"] - mean, mean - means["upper"]))
     sizes = between.any("layer") & means["lower"].notnull()
     parts = means | {
-        "inside": 1 - out.sum(cell) / cells,
+        "inside": 1 - outside.sum(cell) / cells,
         "outside": (envelope[f"{statistic}_outside"] & counted).sum(cell) / cells,
-        "excess": excess.where(out).mean(cell).fillna(0.0).where(cells > 0),
+        "excess": excess.where(outside).mean(cell).fillna(0.0).where(cells > 0),
         "cells": cells,
         "width": (upper.clip(0, 1) - lower.clip(0, 1)).where(counted).mean(cell),
-        "means_inside": ((beside <= 0) & sizes).sum("n_envelope"),
+        "means_inside": ((distance <= 0) & sizes).sum("n_envelope"),
         "means_counted": sizes.sum("n_envelope"),
-        "means_excess": beside.where(sizes).max("n_envelope").clip(min=0),
+        "means_excess": distance.where(sizes).max("n_envelope").clip(min=0),
     }
     parts |= _calibration(envelope, statistic, between)
     return xr.Dataset({f"{statistic}_{part}": values for part, values in parts.items()})
@@ -244,26 +192,28 @@ def _coverage(envelope: xr.Dataset, statistic: str, between: xr.DataArray) -> xr
 def _calibration(
     envelope: xr.Dataset, statistic: str, between: xr.DataArray
 ) -> dict[str, xr.DataArray]:
-    """What the coverage of heads drawn from Model G is, with errors; nothing of a run confronted
-    before it was known.
+    """Return the coverage of heads drawn from Model G, with errors.
+
+    Runs confronted by older versions have no drawn heads; the result is empty.
     """
     if f"{statistic}_drawn_excess" not in envelope:
         return {}
-    excess = envelope[f"{statistic}_drawn_excess"]
-    counted = excess.notnull() & between
-    cluster = envelope["kv_head_of_head"].values
+    excess, measured = (envelope[f"{statistic}_{part}"] for part in ("drawn_excess", "excess"))
+    counted, known = (values.notnull() & between for values in (excess, measured))
+    inside, both = (excess <= 0) & counted, counted & known
+    shares = {
+        "drawn_inside": (inside, counted),
+        "drawn_outside": (envelope[f"{statistic}_drawn_outside"] & counted, counted),
+        "inside": ((measured <= 0) & known, known),
+        "drawn_gap": (
+            (inside.astype(np.int8) - (measured <= 0).astype(np.int8)).where(both, 0),
+            both,
+        ),
+    }
     parts: dict[str, xr.DataArray] = {}
-    inside = (excess <= 0) & counted
-    for where, true in {
-        "inside": inside,
-        "outside": envelope[f"{statistic}_drawn_outside"] & counted,
-    }.items():
-        share, error = clustered_share(true, counted, cluster)
-        parts |= {f"drawn_{where}": share, f"drawn_{where}_se": error}
-    measured = envelope[f"{statistic}_excess"]
-    known = measured.notnull() & between
-    _, parts["inside_se"] = clustered_share((measured <= 0) & known, known, cluster)
-    both = counted & known
-    less = (inside.astype(np.int8) - (measured <= 0).astype(np.int8)).where(both, 0)
-    parts["drawn_gap"], parts["drawn_gap_se"] = clustered_share(less, both, cluster)
+    for name, (true, cells) in shares.items():
+        parts[name], parts[f"{name}_se"] = clustered_share(
+            true, cells, envelope["kv_head_of_head"].values
+        )
+    del parts["inside"]  # `_coverage` has it
     return parts

@@ -1,4 +1,4 @@
-"""Observer: sharp bounds at a head's own cosines, while they live. Imports torch."""
+"""Observer that computes bounds at the Gram of measured cosines during capture. Imports torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 import xarray as xr
 
 from empirical.capture.layer_view import LayerView, RunShape
-from empirical.schema import Variable
+from empirical.schema import Quantity
 from empirical.store.layout import GroupPlan
 from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS, envelope_grid, evaluate
 from geostat.datasets.separability import ALL_BOUNDS, bound_attributes
@@ -21,14 +21,14 @@ _GRAMS: Final = WorkArrays()
 
 @dataclass(frozen=True, slots=True)
 class MeasuredEnvelope:
-    """An observer: bounds from each head's own Gram of cosines, which is too large to store."""
+    """Observer: bounds from the measured Gram of each head, which is too large to store."""
 
     points: int | None = ENVELOPE_POINTS
     group: ClassVar[str] = "measured_envelope"
-    beside: ClassVar[bool] = True
+    in_background: ClassVar[bool] = True
 
     def plan(self, shape: RunShape) -> GroupPlan:
-        """Lay out /measured_envelope (layer, edition, head, n_envelope)."""
+        """Return the layout of /measured_envelope (layer, edition, head, n_envelope)."""
         grid = envelope_grid(shape.n, self.points)
         coordinates = shape.coordinates("layer", "head") | {
             "edition": xr.Variable(
@@ -39,11 +39,13 @@ class MeasuredEnvelope:
             ),
         }
         dims = ("layer", "edition", "head", "n_envelope")
-        variables = {name: Variable(dims=dims, **bound_attributes(name)) for name in ALL_BOUNDS}
+        variables = {
+            name: Quantity(name, dims=dims, **bound_attributes(name)) for name in ALL_BOUNDS
+        }
         return GroupPlan(variables=variables, coordinates=coordinates)
 
     def __call__(self, view: LayerView) -> dict[str, np.ndarray]:
-        """Evaluate the bounds of one layer of one document at its own Gram."""
+        """Return the bounds of one layer of one document at its Gram."""
         grid = envelope_grid(view.shape.n, self.points)
         values = view.values.double().numpy()
         alpha = view.alpha.double().numpy()
@@ -60,10 +62,10 @@ class MeasuredEnvelope:
             unit = torch.from_numpy(directions)
             torch.matmul(unit, unit.T, out=torch.from_numpy(gram))  # a third of numpy's time
             np.fill_diagonal(gram, 1.0)
-            own = (alpha[heads], norms, gram, view.shape.dimension, grid)
-            known = view.shape.convention.value
-            found = evaluate(*own, editions=EDITIONS, sink=view.sink, convention=known)
-            for index, bounds in enumerate(found):
+            arguments = (alpha[heads], norms, gram, view.shape.dimension, grid)
+            convention = view.shape.convention.value
+            results = evaluate(*arguments, editions=EDITIONS, sink=view.sink, convention=convention)
+            for index, bounds in enumerate(results):
                 for name in ALL_BOUNDS:
                     out[name][index, heads] = bounds[name]
             _GRAMS.give_back([gram])

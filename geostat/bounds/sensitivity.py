@@ -1,30 +1,29 @@
-"""Sensitivity of the sharp bounds to one parameter at a time, at one head of every layer: what a
-page lets its reader try.
+"""Sensitivity of the sharp bounds to one parameter, at a representative head of every layer.
 
-The bounds are those of the first document's own weights at its last query, with fitted norms and
-the fitted decay to an offset; one of β, c, ρ₀, λ and d is then changed by a step. All else is held:
-the weights too, so nothing here says what training would do. Source: arXiv 2602.01893, Assumptions
-1-2, Theorems 1-2. Imports theory.
+The page's explorer shows these bounds. They use the first document's weights at its last query,
+fitted norms and the fitted decay with offset; one of β, c, ρ₀, λ and d is then changed by a step.
+Everything else, including the weights, is fixed: the result does not predict the effect of
+training. Source: arXiv 2602.01893, Assumptions 1-2, Theorems 1-2. Imports theory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
 import xarray as xr
 
-from geostat.bounds.by_document import envelope_grid, evaluate
-from geostat.bounds.head import Groups, document_weights
+from empirical.schema import Quantity
+from geostat.bounds.by_document import evaluate, inner_grid
+from geostat.bounds.head import Groups, document_weights, fitted_norms, fitted_parameters
 from geostat.datasets.overlap import overlapped
 from geostat.datasets.progress import Progress, tracked
 from geostat.datasets.separability import BOUNDS, STATISTICS
-from geostat.datasets.tokens import layer_tokens, some_heads, value_heads
-from geostat.datasets.variable import Variable, variables, words_along
-from geostat.statistics.arrays import FloatArray
+from geostat.datasets.tokens import kv_head_of_head, layer_tokens, select_heads
+from geostat.datasets.variable import join_rows, sizes_along, variables, words_along
 from geostat.statistics.losses import mean_over_documents
 from theory.head.projection import project
 from theory.head.similarity_decay import offset_exponential
@@ -32,121 +31,102 @@ from theory.head.similarity_decay import offset_exponential
 NEEDED: Final = ("capture", "norms", "similarity")
 GRAM: Final = "offset"
 POINTS: Final = 12
-"""About how many sizes N between 1 and T."""
+"""Approximate number of sizes N between 1 and T."""
 MEDIAN_SIZE: Final = 8
-"""The head of a layer is that of median Recall at the measured N nearest to it."""
+"""Size at which the head with median Recall represents its layer (nearest measured N)."""
 STEPS: Final = (-2, -1, 0, 1, 2)
-APART: Final = 0.1
-"""By how much one step moves a cosine; other parameters it doubles or halves."""
-MOST: Final = 0.95
-"""A cosine at long lags, and the size of ρ₀, at most."""
+COSINE_STEP: Final = 0.1
+"""Change of a cosine per step; other parameters are doubled or halved."""
+LARGEST_COSINE: Final = 0.95
+"""Largest cosine at long lags, and largest |ρ₀|."""
 
-_bound = {"dims": ("layer", "parameter", "step", "n_envelope"), "equation": "Theorems 1-2"}
+_STEP: Final = ("layer", "parameter", "step")
 VARIABLES: Final = (
     *(
-        Variable(name, f"sharp {name.replace('_', ' ')} with one parameter changed", **_bound)  # type: ignore[arg-type]
+        Quantity(
+            *(name, f"sharp {name.replace('_', ' ')} with one parameter changed"),
+            equation="Theorems 1-2",
+            dims=(*_STEP, "n_envelope"),
+        )
         for name in BOUNDS
     ),
     *(
-        Variable(
-            name,
-            f"measured {name} of that head in the first document",
+        Quantity(
+            *(name, f"measured {name} of the representative head in the first document"),
             dims=("layer", "n_envelope"),
         )
         for name in STATISTICS
     ),
-    Variable(
-        "value",
-        "value of the parameter; beta in 1/token, c, rho0 and lam without unit, d a count",
-        dims=("layer", "parameter", "step"),
+    Quantity(
+        *("value", "value of the parameter; beta in 1/token, c, rho0 and lam unitless, d a count"),
+        dims=_STEP,
     ),
-    Variable(
-        "moved",
-        "how far rho0 was moved to where vectors have it",
+    Quantity(
+        *("moved", "distance by which rho0 was projected to be feasible"),
         equation="erratum 9",
-        dims=("layer", "parameter", "step"),
+        dims=_STEP,
     ),
-    Variable(
-        "of_head", "head of the layer of median Recall; -1: none could be fitted", dims=("layer",)
+    Quantity(
+        "of_head",
+        "head with the median Recall of the layer; -1: none could be fitted",
+        dims=("layer",),
     ),
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameters:
-    """What is changed, and the scale C of the norms, which is not."""
-
-    beta: float
-    c: float
-    rho0: float
-    lam: float
-    d: float
-    scale: float
-
-    @property
-    def known(self) -> bool:
-        """Whether all were fitted, with a decay."""
-        return bool(np.isfinite([self.beta, self.c, self.rho0, self.lam, self.scale]).all()) and (
-            self.beta > 0
-        )
+def _cosine(value: float, step: int, least: float) -> float:
+    """Return a cosine changed by steps, within its limits; step 0 is the fit itself."""
+    return float(np.clip(value + COSINE_STEP * step, least, LARGEST_COSINE)) if step else value
 
 
 CHANGED: Final[dict[str, Callable[[float, int], float]]] = {
     "beta": lambda value, step: value * 2.0**step,
-    "c": lambda value, step: value if step == 0 else float(np.clip(value + APART * step, 0, MOST)),
-    "rho0": lambda value, step: (
-        value if step == 0 else float(np.clip(value + APART * step, -MOST, MOST))
-    ),
+    "c": partial(_cosine, least=0),
+    "rho0": partial(_cosine, least=-LARGEST_COSINE),
     "lam": lambda value, step: value * 2.0**step,
     "d": lambda value, step: float(max(round(value * 2.0**step), 2)),
 }
-"""Each parameter after so many steps."""
+"""Value of each parameter after a number of steps; the scale C of the norms is not changed."""
 OF_SINK: Final = ("rho0", "lam")
-"""Parameters that are of the sink, and mean nothing where it is not seen."""
+"""Parameters of the sink, undefined where it is not visible."""
 
 
 def sensitivity(tree: xr.DataTree, progress: Progress | None = None) -> xr.Dataset:
-    """Evaluate the sharp bounds of one head a layer with one parameter changed at a time.
+    """Evaluate the sharp bounds of one head per layer with one parameter changed at a time.
 
     Args:
         tree: a run with the groups NEEDED.
-        progress: called with the share of the work done.
 
     Returns:
-        /sensitivity, as in VARIABLES: bounds (layer, parameter, step, n_envelope), unitless; step
-        0 is the fit. NaN where a layer has no head with a complete fit, a parameter is of a sink
-        that is not seen, or no vectors have such cosines, whatever ρ₀.
+        /sensitivity, the variables VARIABLES: bounds (layer, parameter, step, n_envelope),
+        unitless; step 0 is the fit. NaN where a layer has no head with a complete fit, a parameter
+        belongs to an invisible sink, or the cosines are not feasible for any ρ₀.
     """
     groups = {name: tree[name].to_dataset() for name in NEEDED}
     capture = groups["capture"]
-    sizes = capture["n"].values
-    inner = sizes[(sizes > 1) & (sizes < capture.sizes["position"])]  # of every part the same
-    grid = envelope_grid(inner, POINTS) if inner.size else inner
+    grid = inner_grid(capture, POINTS)
     layers = list(range(capture.sizes["layer"]))
     names = (*STATISTICS, "attention_weight", "tokens", "sink_visible", "kv_head")
-    held = groups | {"capture": some_heads(capture, names)}
-    changed = overlapped(partial(_of_layer, held, grid), layers)
-    each = changed if grid.size else (_nothing(grid) for _ in layers)
-    rows = [row for _, row in zip(tracked(layers, progress), each, strict=True)]
-    found: dict[str, Any] = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    reduced = groups | {"capture": select_heads(capture, names)}
+    changed = overlapped(partial(_of_layer, reduced, grid), layers)
+    results = changed if grid.size else (_missing(grid) for _ in layers)
+    rows = [row for _, row in zip(tracked(layers, progress), results, strict=True)]
     coords = {
         "layer": capture["layer"].variable,
         "parameter": words_along("parameter", CHANGED, "the parameter that is changed"),
         "step": xr.Variable(("step",), list(STEPS), {"long_name": "steps from the fit"}),
-        "n_envelope": xr.Variable(
-            ("n_envelope",), grid, {"long_name": "selected tokens N", "units": "tokens"}
-        ),
+        "n_envelope": sizes_along("n_envelope", grid),
     }
     attrs = {
         "long_name": "sharp bounds with one parameter changed",
         "gram": GRAM,
         "median_at": _size(capture),
     }
-    return xr.Dataset(variables(VARIABLES, found), coords=coords, attrs=attrs)
+    return xr.Dataset(variables(VARIABLES, join_rows(rows)), coords=coords, attrs=attrs)
 
 
-def _nothing(grid: np.ndarray) -> dict[str, Any]:
-    """One layer's numbers, by the names of VARIABLES, while none is known."""
+def _missing(grid: np.ndarray) -> dict[str, Any]:
+    """Return NaN (or −1) for all numbers of one layer, by the names of VARIABLES."""
     shape = (len(CHANGED), len(STEPS))
     return {
         **{name: np.full((*shape, grid.size), np.nan) for name in BOUNDS},
@@ -157,109 +137,69 @@ def _nothing(grid: np.ndarray) -> dict[str, Any]:
 
 
 def _of_layer(groups: Groups, grid: np.ndarray, layer: int) -> dict[str, Any]:
-    """Change every parameter of one layer's head: numbers by the names of VARIABLES."""
-    capture, found, chosen = groups["capture"], _nothing(grid), _median_head(groups, layer)
-    if chosen is None:
-        return found
-    head, fitted = chosen
-    sink = layer_tokens(capture, layer).sink
-    found["of_head"] = np.array(int(capture["head"].values[head]))
+    """Return the numbers of one layer, with every parameter changed, by the names of VARIABLES."""
+    capture, numbers, median_head = groups["capture"], _missing(grid), _median_head(groups, layer)
+    if median_head is None:
+        return numbers
+    head, fitted = median_head
+    visible = layer_tokens(capture, layer)
+    numbers["of_head"] = np.array(int(capture["head"].values[head]))
     for name in STATISTICS:
-        found[name] = capture[name].isel(document=0, layer=layer, head=head).sel(n=grid).values
-    for at, step in np.ndindex(found["value"].shape):
-        if list(CHANGED)[at] in OF_SINK and not sink:
-            continue
-        if at and STEPS[step] == 0:  # the fit itself, evaluated with the first parameter
-            _copy_fit(fitted, (at, step), found)
-        else:
-            _change(groups, layer, head, fitted, (at, step), grid, found)
-    return found
-
-
-def _copy_fit(fitted: Parameters, at: tuple[int, int], found: dict[str, FloatArray]) -> None:
-    """Take what the first parameter has at step 0, in place."""
-    for name in (*BOUNDS, "moved"):
-        found[name][at] = found[name][0, at[1]]
-    found["value"][at] = getattr(fitted, list(CHANGED)[at[0]])
-
-
-def _change(
-    groups: Groups,
-    layer: int,
-    head: int,
-    fitted: Parameters,
-    at: tuple[int, int],
-    grid: np.ndarray,
-    found: dict[str, FloatArray],
-) -> None:
-    """Evaluate one head with one parameter changed by one step, in place."""
-    capture, seen = groups["capture"], layer_tokens(groups["capture"], layer)
-    name = list(CHANGED)[at[0]]
-    value = CHANGED[name](getattr(fitted, name), STEPS[at[1]])
-    changed = replace(fitted, **{name: value})
-    found["value"][at] = value
-    gram = offset_exponential(changed.beta, changed.c, changed.rho0, seen.tokens)
-    if not np.isfinite(gram.edge(seen.content)):
-        return
-    near = project(gram, seen.tokens, sink=0 if seen.sink else None)
-    found["moved"][at] = near.distance
-    norms = np.full(seen.tokens, changed.scale)
-    norms[0] *= changed.lam  # 1 where the first token is no sink
+        numbers[name] = capture[name].isel(document=0, layer=layer, head=head).sel(n=grid).values
     weights = document_weights(capture, layer, np.array([head]))[0]
-    [bounds] = evaluate(
-        weights,
-        norms,
-        near.gram,
-        int(changed.d),
-        grid,
-        editions=["sharp"],
-        sink=seen.sink,
-        convention=str(capture.attrs["convention"]),
-    )
-    for bound in BOUNDS:
-        found[bound][at] = bounds[bound][0]
+    for (row, name), (column, step) in product(enumerate(CHANGED), enumerate(STEPS)):
+        if name in OF_SINK and not visible.sink:
+            continue
+        if row and step == 0:  # step 0 is the fit, evaluated with the first parameter
+            numbers["value"][row, column] = fitted[name]
+            for copied in (*BOUNDS, "moved"):
+                numbers[copied][row, column] = numbers[copied][0, column]
+            continue
+        changed = fitted | {name: CHANGED[name](fitted[name], step)}
+        numbers["value"][row, column] = changed[name]
+        gram = offset_exponential(changed["beta"], changed["c"], changed["rho0"], visible.tokens)
+        if not np.isfinite(gram.edge(visible.content)):
+            continue
+        projection = project(gram, visible.tokens, sink=0 if visible.sink else None)
+        numbers["moved"][row, column] = projection.distance
+        norms = fitted_norms(changed, visible.tokens)
+        [bounds] = evaluate(
+            *(weights, norms, projection.gram, int(changed["d"]), grid),
+            editions=["sharp"],
+            sink=visible.sink,
+            convention=str(capture.attrs["convention"]),
+        )
+        for bound in BOUNDS:
+            numbers[bound][row, column] = bounds[bound][0]
+    return numbers
 
 
-def _median_head(groups: Groups, layer: int) -> tuple[int, Parameters] | None:
-    """The head (index) of median Recall among those with complete fits and weights, and its fits;
-    None where there is none.
+def _median_head(groups: Groups, layer: int) -> tuple[int, dict[str, float]] | None:
+    """Return the head (index) with median Recall among heads with weights and fits, β > 0, and
+    its parameters; None if there is no such head.
     """
+    if GRAM not in groups["similarity"]["gram"].values:
+        return None
     capture = groups["capture"]
-    every = capture["recall"].sel(n=_size(capture)).isel(layer=layer)
-    recall = mean_over_documents(every.transpose("document", "head").values).astype(every.dtype)
-    known: dict[int, Parameters] = {}
-    for head, kv_head in enumerate(value_heads(capture)):
-        fitted = _fitted(groups, layer, int(kv_head))
+    by_document = capture["recall"].sel(n=_size(capture)).isel(layer=layer)
+    recall = mean_over_documents(by_document.transpose("document", "head").values).astype(
+        by_document.dtype
+    )
+    known: dict[int, dict[str, float]] = {}
+    for head, kv_head in enumerate(kv_head_of_head(capture)):
+        fitted = fitted_parameters(groups, GRAM, layer, int(kv_head))
         weights = document_weights(capture, layer, np.array([head]))[0]
-        if fitted.known and np.isfinite(weights).all() and np.isfinite(recall[head]):
-            known[head] = fitted
+        finite = np.isfinite(weights).all() and np.isfinite(recall[head])
+        if fitted is not None and fitted["beta"] > 0 and finite:
+            known[head] = fitted | {"d": float(capture.attrs["dimension"])}
     if not known:
         return None
-    middle = float(np.median(recall[list(known)]))
-    head = min(known, key=lambda one: abs(recall[one] - middle))
+    median = float(np.median(recall[list(known)]))
+    head = min(known, key=lambda index: abs(recall[index] - median))
     return head, known[head]
 
 
 def _size(capture: xr.Dataset) -> int:
-    """The measured N at which heads are told apart."""
+    """Return the measured N at which the representative head is chosen."""
     n = capture["n"].values
     return int(n[np.abs(n - MEDIAN_SIZE).argmin()])
-
-
-def _fitted(groups: Groups, layer: int, kv_head: int) -> Parameters:
-    """The fitted parameters of a value head; of a sink that is not seen ρ₀ = 0 and λ = 1."""
-    norm = groups["norms"].isel(layer=layer, kv_head=kv_head)
-    similarity = groups["similarity"]
-    if GRAM not in similarity["gram"].values:
-        nothing = float("nan")
-        return Parameters(beta=nothing, c=nothing, rho0=nothing, lam=nothing, d=0, scale=nothing)
-    fit = similarity.sel(gram=GRAM).isel(layer=layer, kv_head=kv_head)
-    sink = layer_tokens(groups["capture"], layer).sink
-    return Parameters(
-        beta=float(fit["beta"]),
-        c=float(fit["offset"]),
-        rho0=float(fit["rho0"]) if sink else 0.0,
-        lam=float(norm["lam"]) if sink else 1.0,
-        d=float(groups["capture"].attrs["dimension"]),
-        scale=float(norm["C"]),
-    )

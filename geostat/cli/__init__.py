@@ -1,1 +1,1 @@
-"""The `geostat` command."""
+"""Command line: `geostat`."""

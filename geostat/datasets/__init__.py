@@ -1,1 +1,1 @@
-"""Arrays as named, described variables; flags."""
+"""Labelled variables from arrays and estimates, flags, and access to /capture."""

@@ -1,7 +1,7 @@
-"""Pieces of work side by side: two at a time in this process, so that what one does under Python's
-lock goes on while the other is in a compiled loop; or on the workers of a cluster.
+"""Parallel tasks: two threads in this process, or the workers of a Dask cluster.
 
-Imports concurrent.futures, threadpoolctl, and Dask's cluster when one is asked for.
+Python code of one task runs while the other is in a compiled loop, which releases the GIL. Imports
+concurrent.futures and threadpoolctl, and Dask's cluster lazily.
 """
 
 from __future__ import annotations
@@ -16,53 +16,52 @@ from typing import Any, Final, TypeVar
 from threadpoolctl import threadpool_limits
 
 AT_ONCE: Final = 2
-"""Pieces under way at once; each may spread its own loops over all cores."""
+"""Tasks in progress at once; each may use all cores in its compiled loops."""
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 
-_ELSEWHERE: ContextVar[Any] = ContextVar("elsewhere", default=None)
-"""Does pieces of work on a cluster (`empirical.capture.cluster.mapped`); None: this process."""
+_CLUSTER_MAP: ContextVar[Any] = ContextVar("cluster_map", default=None)
+"""Maps tasks over a cluster (`empirical.capture.cluster.tasks`); None: this process."""
 
 
 @contextmanager
 def spread_over(cluster: Any) -> Iterator[None]:
-    """Let what is `overlapped` in the block be done by the workers that `cluster` names: local:K,
-    tcp://HOST:PORT, or a client of Dask distributed; by this process where it is None.
+    """Run `overlapped` tasks inside the block on the workers of a cluster.
 
-    BLAS has one thread meanwhile: with several, the last digits of a sum depend on how many.
+    `cluster` is local:K, tcp://HOST:PORT or a Dask distributed client; None means this process.
+    BLAS uses one thread, because the last digits of a sum depend on the number of threads.
 
     Raises:
-        InputError: if there are no such workers, or one has other versions.
+        InputError: if there are no such workers, or one has other package versions.
     """
     if cluster is None:
         with threadpool_limits(1, user_api="blas"):
             yield
         return
-    from empirical.capture.cluster.mapped import mapping
+    from empirical.capture.cluster.tasks import mapping
 
-    with mapping(cluster) as mapped, threadpool_limits(1, user_api="blas"):
-        before = _ELSEWHERE.set(mapped)
+    with mapping(cluster) as cluster_map, threadpool_limits(1, user_api="blas"):
+        token = _CLUSTER_MAP.set(cluster_map)
         try:
             yield
         finally:
-            _ELSEWHERE.reset(before)
+            _CLUSTER_MAP.reset(token)
 
 
 def overlapped(
     work: Callable[[Task], Answer], tasks: Iterable[Task], *, at_once: int = AT_ONCE
 ) -> Iterator[Answer]:
-    """Yield work(task) of each task, in their order; a task is taken from `tasks` when one before
-    it has ended.
+    """Yield work(task) for each task, in order; a new task starts when an earlier one has ended.
 
-    Work and answers travel to workers and back: a piece changes nothing but what it returns.
-    `at_once` pieces are under way in this process.
+    Work and results are pickled for workers, and `work` changes nothing but its result. `at_once`
+    tasks run at once in this process.
 
     >>> list(overlapped(abs, [-1, 2, -3]))
     [1, 2, 3]
     """
-    if (elsewhere := _ELSEWHERE.get()) is not None:
-        yield from elsewhere(work, tasks)
+    if (cluster_map := _CLUSTER_MAP.get()) is not None:
+        yield from cluster_map(work, tasks)
         return
     if at_once == 1:
         yield from map(work, tasks)

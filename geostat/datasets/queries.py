@@ -1,8 +1,8 @@
-"""Means over the analysed queries of a document, in place of what the last query alone shows.
+"""Means over the analysed queries of a document.
 
-Documents are the sampling unit: what depends on the query is averaged within a document first
-(`empirical.measure.queries`). What is evaluated at one query's own weights, such as bounds, is laid
-over that query's curves, those of /capture as it is. Imports xarray.
+Documents are the sampling unit, and quantities that depend on the query are averaged within a
+document first (`empirical.measure.queries`). Quantities evaluated at one query's weights, such as
+bounds, are compared with the curves of that query in /capture. Imports xarray.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import xarray as xr
 from geostat.datasets.separability import WITH_F
 
 AVERAGED: Final = (*WITH_F, "attention_weight", "log_attention_weight")
-"""What a document's queries are averaged of."""
+"""Variables averaged over the queries of a document."""
 MEASURED: Final = ("capture", "queries")
-"""The groups that `over_queries` reads."""
+"""Groups that `over_queries` reads."""
 
 
 def over_queries(groups: Mapping[str, xr.Dataset]) -> xr.Dataset:
-    """Return /capture with the means over each document's queries where /queries holds them; as
-    it is where one query was analysed.
+    """Return /capture with means over each document's queries, if /queries holds them.
+
+    A run with one analysed query returns /capture unchanged.
     """
     capture = groups["capture"]
     if "queries" not in groups:
@@ -32,18 +33,18 @@ def over_queries(groups: Mapping[str, xr.Dataset]) -> xr.Dataset:
 
 
 def queries_in_words(queries: xr.Dataset | None, positions: int) -> str:
-    """Say which queries of a document were analysed.
+    """Describe the analysed queries of a document in words.
 
     >>> queries_in_words(None, 1024)
     'the last query'
     """
     if queries is None:
         return "the last query"
-    at = queries["query_position"].values
-    number, first = at.shape[-1], int(at.min())
+    position = queries["query_position"].values
+    number, first = position.shape[-1], int(position.min())
     if first == positions - number:
         return f"the last {number} queries"
     if first < positions // 2:
-        step = int(at.flat[1] - at.flat[0])
+        step = int(position.flat[1] - position.flat[0])
         return f"{number} queries, one every {step} positions up to the last"
     return f"{number} queries spread over the second half"

@@ -1,95 +1,37 @@
-"""Variables of results: one record each of name, dims, meaning, unit, symbol and equation, from
-which what stands beside an estimate is derived.
+"""Labelled variables: xarray variables with attributes, made from records and estimates.
 
-A group of a run lists its records beside the code that finds their numbers; `variables` makes
-xarray variables of arrays and estimates, and docs/reference/variables.md is written from the same
-records. Imports numpy, xarray and this room's estimates.
+A record (`Quantity`) holds name, dims, meaning, unit, symbol and equation; standard error and
+limits of an estimate get derived records. The records of a group stand in the module that computes
+its numbers; docs/reference/variables.md is generated from them. Imports numpy, xarray and geostat's
+estimates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from geostat.statistics.jackknife import Estimate
+from empirical.schema import Quantity
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.jackknife import Estimate, document_mean
 from geostat.statistics.moderation import over_heads
 
-JACKKNIFE: Final = "95% document jackknife, t(K-1)"
-MODERATED: Final = "95% document jackknife, t moderated over heads"
-HEADS: Final = ("head", "kv_head")
 Value = NDArray[Any] | Estimate
-"""The numbers of one record."""
+"""Numbers of one record."""
+Variables = dict[str, tuple[tuple[str, ...], FloatArray]]
+"""Dims and values by name, as `xarray.Dataset` takes them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """What is known of a variable before it has numbers; `symbol` is LaTeX without dollar signs.
+def variables(records: Iterable[Quantity], values: Mapping[str, Value]) -> dict[str, xr.Variable]:
+    """Return a group's numbers, by record name, as labelled variables.
 
-    An `estimated` variable x has x_se, x_lower and x_upper beside it, and x_skew and x_without (…,
-    document) where a claim is on it, or a share between kinds of text is told (`judged`).
-    """
-
-    name: str
-    long_name: str
-    units: str = "1"
-    symbol: str = ""
-    equation: str = ""
-    more: Mapping[str, Any] = field(default_factory=dict)
-    dims: tuple[str, ...] = ()
-    estimated: bool = False
-    judged: bool = False
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """The attributes that travel with the array."""
-        own = {name: getattr(self, name) for name in ("long_name", "units", "symbol", "equation")}
-        return own | ({"interval": self._interval} if self.estimated else {}) | dict(self.more)
-
-    @property
-    def _interval(self) -> str:
-        return MODERATED if self.of_heads() else JACKKNIFE
-
-    def of_heads(self) -> list[int]:
-        """Return the dims, by their places, along which heads lie; none where there are none."""
-        places = [place for place, dim in enumerate(self.dims) if dim in ("layer", *HEADS)]
-        return places if set(HEADS) & set(self.dims) else []
-
-    def parts(self) -> dict[str, Variable]:
-        """Return the records of an estimate's arrays, by the names they have there; of a plain
-        variable only its own, as "value".
-        """
-        out = {"value": self}
-        if self.estimated:
-            out["se"] = self._beside("se", "standard error of {}", r"\mathrm{{se}}({})")
-            out["lower"] = self._beside("lower", "lower limit of {}", r"{{{}}}_{{\mathrm{{lo}}}}")
-            out["upper"] = self._beside("upper", "upper limit of {}", r"{{{}}}_{{\mathrm{{hi}}}}")
-        if self.judged:
-            skew = self._beside("skew", "skewness of single documents in {}", r"\mathrm{{G}}_1({})")
-            without = self._beside("without", "{}, without the document", r"{{{}}}_{{(k)}}")
-            out |= {
-                "skew": replace(skew, units="1"),
-                "without": replace(without, dims=(*self.dims, "document")),
-            }
-        return out
-
-    def _beside(self, part: str, long_name: str, symbol: str) -> Variable:
-        return replace(
-            self,
-            name=f"{self.name}_{part}",
-            long_name=long_name.format(self.long_name),
-            symbol=symbol.format(self.symbol),
-        )
-
-
-def variables(records: Iterable[Variable], values: Mapping[str, Value]) -> dict[str, xr.Variable]:
-    """Return a group's numbers, by the names of its records, as described variables; an Estimate
-    for each that is `estimated`, with limits moderated over heads.
+    A record that is `estimated` takes an Estimate, whose limits are moderated over heads.
     """
     out: dict[str, xr.Variable] = {}
     for record in records:
@@ -106,8 +48,8 @@ def variables(records: Iterable[Variable], values: Mapping[str, Value]) -> dict[
     return out
 
 
-def labelled(dataset: xr.Dataset, records: Iterable[Variable]) -> xr.Dataset:
-    """Return a dataset whose variables carry the attributes of their records, and no others."""
+def labelled(dataset: xr.Dataset, records: Iterable[Quantity]) -> xr.Dataset:
+    """Return a dataset whose variables have the attributes of their records, and no others."""
     attributes = {
         part.name: part.attributes for record in records for part in record.parts().values()
     }
@@ -120,48 +62,58 @@ def labelled(dataset: xr.Dataset, records: Iterable[Variable]) -> xr.Dataset:
 
 
 def join(
-    each: Sequence[Value], function: Callable[[Sequence[NDArray[Any]]], NDArray[Any]]
+    values: Sequence[Value], function: Callable[[Sequence[NDArray[Any]]], NDArray[Any]]
 ) -> Value:
-    """Return several arrays, or estimates, as one, made by a function such as `numpy.stack`."""
-    estimates = [one for one in each if isinstance(one, Estimate)]
+    """Combine arrays, or estimates array by array, with a function such as `numpy.stack`."""
+    estimates = [value for value in values if isinstance(value, Estimate)]
     if not estimates:
-        return function([one for one in each if not isinstance(one, Estimate)])
-    parts = [one.arrays() for one in estimates]
+        return function([value for value in values if not isinstance(value, Estimate)])
+    parts = [estimate.arrays() for estimate in estimates]
     joined: dict[str, Any] = {name: function([part[name] for part in parts]) for name in parts[0]}
     return replace(estimates[0], **joined)
 
 
+def stacked(estimates: Sequence[Estimate]) -> Estimate:
+    """Return estimates along a new first axis."""
+    return cast("Estimate", join(estimates, np.stack))
+
+
+def join_rows(
+    rows: Sequence[Mapping[str, Value]],
+    function: Callable[[Sequence[NDArray[Any]]], NDArray[Any]] = np.stack,
+) -> dict[str, Value]:
+    """Combine the numbers of several rows by name, each as `join` does."""
+    return {name: join([row[name] for row in rows], function) for name in rows[0]}
+
+
 def mapped(value: Value, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Value:
-    """Return an array, or an estimate, with every array put through a function, such as a choice
-    of rows.
-    """
+    """Apply a function, such as a row selection, to an array or every array of an estimate."""
     return join([value], lambda arrays: function(arrays[0]))
 
 
 def stack_layers(
-    records: Iterable[Variable], layers: Sequence[Mapping[str, Value]]
+    records: Iterable[Quantity], layers: Sequence[Mapping[str, Value]]
 ) -> dict[str, Value]:
-    """Return numbers found layer by layer as those of all layers, along the dim `layer` of their
-    records.
-    """
+    """Stack the numbers of single layers along the dim `layer` of their records."""
     return {
-        one.name: join(
-            [layer[one.name] for layer in layers], partial(np.stack, axis=one.dims.index("layer"))
+        record.name: join(
+            [layer[record.name] for layer in layers],
+            partial(np.stack, axis=record.dims.index("layer")),
         )
-        for one in records
+        for record in records
     }
 
 
 def side_by_side(
-    records: Iterable[Variable], parts: Sequence[Mapping[str, Value]], dim: str
+    records: Iterable[Quantity], parts: Sequence[Mapping[str, Value]], dim: str
 ) -> dict[str, Value]:
-    """Return numbers of one layer found for some heads at a time as those of all its heads, along
-    `dim` of their records.
-    """
+    """Concatenate numbers for groups of heads of one layer along `dim` of their records."""
     out = {}
-    for one in records:
-        axis = [own for own in one.dims if own != "layer"].index(dim)
-        out[one.name] = join([part[one.name] for part in parts], partial(np.concatenate, axis=axis))
+    for record in records:
+        axis = [name for name in record.dims if name != "layer"].index(dim)
+        out[record.name] = join(
+            [part[record.name] for part in parts], partial(np.concatenate, axis=axis)
+        )
     return out
 
 
@@ -175,8 +127,9 @@ def described(
     equation: str,
     **more: Any,
 ) -> xr.Variable:
-    """Return a variable with the attributes every result carries; `symbol` is LaTeX without
-    dollar signs.
+    """Return a variable with the attributes that every result carries.
+
+    `symbol` is LaTeX without dollar signs.
     """
     return xr.Variable(
         dims,
@@ -185,8 +138,67 @@ def described(
     )
 
 
+def with_limits(
+    name: str,
+    dims: tuple[str, ...],
+    by_document: FloatArray,
+    transform: Callable[[FloatArray], FloatArray] = np.asarray,
+) -> Variables:
+    """Return the transformed mean over documents (axis 0) as x, its 95% limits as x_lower and
+    x_upper.
+    """
+    mean = document_mean(by_document)
+    parts = {"": mean.value, "_lower": mean.lower, "_upper": mean.upper}
+    return {f"{name}{part}": (dims, transform(values)) for part, values in parts.items()}
+
+
+def known(value: Any) -> float | None:
+    """Return the value as a float, or None where it is not finite.
+
+    >>> known(xr.DataArray(0.5)), known(float("nan"))
+    (0.5, None)
+    """
+    return float(value) if np.isfinite(value) else None
+
+
+def interval(data: xr.Dataset, name: str, index: tuple[int, ...]) -> dict[str, float | None]:
+    """Return the limits of one entry of an estimate, as "lower" and "upper"."""
+    return {side: known(data[f"{name}_{side}"].values[index]) for side in ("lower", "upper")}
+
+
+def entries(
+    data: xr.Dataset, name: str, *, every: bool = False
+) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
+    """Yield the index and the labels by dim of each finite entry of a variable.
+
+    With `every`, non-finite entries are included. A variable that `data` lacks yields nothing.
+
+    >>> data = xr.Dataset({"rise": (("mode", "n"), [[0.1, np.nan]])}, {"mode": ["deletion"]})
+    >>> list(entries(data, "rise"))
+    [((0, 0), {'mode': 'deletion', 'n': 0})]
+    """
+    if name not in data:
+        return
+    values = data[name]
+    labels = {str(dim): values[dim].values.tolist() for dim in values.dims}
+    for indices in np.ndindex(values.shape):
+        if every or np.isfinite(values.values[indices]):
+            yield (
+                indices,
+                {
+                    dim: dim_labels[index]
+                    for (dim, dim_labels), index in zip(labels.items(), indices, strict=True)
+                },
+            )
+
+
+def sizes_along(dim: str, sizes: NDArray[np.int64]) -> xr.Variable:
+    """Return sizes N as the coordinate of a dim."""
+    return xr.Variable((dim,), sizes, {"long_name": "selected tokens N", "units": "tokens"})
+
+
 def words_along(dim: str, words: Iterable[str], long_name: str) -> xr.Variable:
-    """Return words as the coordinate along a dim, such as the forms along `gram`.
+    """Return text labels as the coordinate of a dim, such as the forms along `gram`.
 
     >>> words_along("swap", ["none", "norms"], "ingredients measured").values
     array(['none', 'norms'], dtype=object)
@@ -194,13 +206,13 @@ def words_along(dim: str, words: Iterable[str], long_name: str) -> xr.Variable:
     return xr.Variable((dim,), np.array(list(words), dtype=object), {"long_name": long_name})
 
 
-SINK_VISIBLE: Final = Variable(
+SINK_VISIBLE: Final = Quantity(
     "sink_visible", "the analysed query sees the sink", symbol=r"0 \in V", dims=("layer",)
 )
 
 
 def sink_flag(capture: xr.Dataset) -> xr.Variable:
-    """Return sink_visible (layer) as a result's variable."""
+    """Return sink_visible, (layer), as a labelled variable."""
     return xr.Variable(
         SINK_VISIBLE.dims, capture["sink_visible"].values.astype(bool), SINK_VISIBLE.attributes
     )

@@ -1,3 +1,1 @@
-"""What the page shows and no group of a run holds: curves, bands, shares and counts, for the
-room that renders.
-"""
+"""Datasets for display: curves, bands, shares and counts that `reports` draws."""

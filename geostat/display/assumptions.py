@@ -1,5 +1,4 @@
-"""Norms, cosines and attention weights pooled over heads and documents into curves, beside the
-curves that were fitted to one head.
+"""Norms, cosines and attention weights averaged over heads and documents, with fits of one head.
 
 Source: arXiv 2602.01893, Assumptions 1-3, Figures 2-4. Imports numpy, xarray and theory's Grams.
 """
@@ -12,37 +11,33 @@ import numpy as np
 import xarray as xr
 
 from geostat.datasets.tokens import most_tokens
+from geostat.datasets.variable import Variables
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.losses import mean_over_documents
 from theory.head.similarity_decay import offset_exponential
 
 BAND: Final = (0.1, 0.9)
-"""Quantiles over heads that limit a band."""
+"""Quantiles over heads at the edges of a band."""
 FORMS: Final = ("exponential", "offset")
-"""Forms of similarity whose fitted curve is drawn."""
-
-Variables = dict[str, tuple[tuple[str, ...], FloatArray]]
-"""Values by name, with their dims."""
+"""Forms of similarity with a drawn curve."""
 
 
 def band(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the quantiles BAND over the known entries of the first axis; NaN where nothing is
-    known.
+    """Return the quantiles BAND of finite entries along the first axis; NaN if there is none.
 
     >>> low, high = band(np.array([[0.0, np.nan], [10.0, np.nan]]))
     >>> float(low[0]), float(high[0]), bool(np.isnan(low[1]))
     (1.0, 9.0, True)
     """
-    out = np.full((2, *rows.shape[1:]), np.nan)
+    edges = np.full((2, *rows.shape[1:]), np.nan)
     known = np.isfinite(rows).any(axis=0)
     if known.any():
-        out[:, known] = np.nanquantile(rows[:, known], BAND, axis=0)
-    return out[0], out[1]
+        edges[:, known] = np.nanquantile(rows[:, known], BAND, axis=0)
+    return edges[0], edges[1]
 
 
 def median_head(values: FloatArray) -> tuple[int, int] | None:
-    """Return the indices (layer, head) of the head nearest to the median over heads; None where
-    nothing is known.
+    """Return the indices (layer, head) of the head closest to the median; None if all are NaN.
 
     >>> median_head(np.array([[1.0, 5.0], [2.0, np.nan]]))
     (1, 0)
@@ -60,9 +55,7 @@ def _along(dim: str, **curves: FloatArray) -> Variables:
 
 
 def norm_curves(capture: xr.Dataset, norms: xr.Dataset) -> Variables:
-    """Return document-mean ‖v_i‖ in units of each head's C, over value heads: mean and band,
-    (position).
-    """
+    """Return ‖v_i‖ in units of each head's C: mean and band over KV heads, (position)."""
     scale = norms["C"].values.astype(np.float64)
     scale = np.where(scale > 0, scale, np.nan)
     rows = mean_over_documents(capture["value_norm"].values.astype(np.float64)) / scale[..., None]
@@ -74,12 +67,11 @@ def norm_curves(capture: xr.Dataset, norms: xr.Dataset) -> Variables:
 def similarity_curves(
     capture: xr.Dataset, similarity: xr.Dataset
 ) -> tuple[Variables, tuple[int, int] | None]:
-    """Return mean cosines by lag: the band over value heads, and those of the head of median misfit
-    with the curves fitted to it.
+    """Return mean cosines by lag: the band over KV heads, and the head of median misfit.
 
     Returns:
-        Variables over (lag) and (form, lag), and the indices (layer, kv_head) of that head; NaN and
-        None where none was fitted.
+        Variables over (lag) and (form, lag), including the fitted curves of that head, and its
+        indices (layer, kv_head); NaN and None if no head was fitted.
     """
     lag = capture["lag"].values
     cosine = mean_over_documents(capture["cosine_mean"].values.astype(np.float64))
@@ -94,9 +86,10 @@ def similarity_curves(
         measured = cosine[head]
         for row, form in enumerate(FORMS):
             if form in forms:
-                at = similarity.sel(gram=form).isel(layer=head[0], kv_head=head[1])
-                beta, offset = float(at["beta"]), float(at["offset"]) if form == "offset" else 0.0
-                fitted[row] = 1.0 if beta == 0 else np.nan  # without decay the cosine stays 1
+                selected = similarity.sel(gram=form).isel(layer=head[0], kv_head=head[1])
+                beta = float(selected["beta"])
+                offset = float(selected["offset"]) if form == "offset" else 0.0
+                fitted[row] = 1.0 if beta == 0 else np.nan  # without decay the cosine is 1
                 if beta > 0:
                     last = int(lag.max(initial=0))
                     fitted[row] = offset_exponential(beta, offset, 0.0, last + 1).by_lag[lag]
@@ -108,17 +101,18 @@ def similarity_curves(
 
 
 def weight_means(capture: xr.Dataset, weights: xr.Dataset) -> tuple[FloatArray, FloatArray]:
-    """Return arithmetic and geometric mean of α over heads and documents, (position); a zero
-    weight is left out of the geometric one.
+    """Return the arithmetic and geometric mean of α over heads and documents, (position).
+
+    The geometric mean excludes zero weights.
     """
     positions = capture.sizes["position"]
     arithmetic = mean_over_documents(
         weights["weight_mean"].values.astype(np.float64).reshape(-1, positions)
     )
     if "log_attention_weight" in capture:
-        each = capture["log_attention_weight"].values.reshape(-1, positions)
-        positive = np.isfinite(each)
-        logs = np.where(positive, each, 0.0).sum(axis=0, dtype=np.float64)
+        by_document = capture["log_attention_weight"].values.reshape(-1, positions)
+        positive = np.isfinite(by_document)
+        logs = np.where(positive, by_document, 0.0).sum(axis=0, dtype=np.float64)
     else:
         weight = capture["attention_weight"].values.reshape(-1, positions)
         positive = weight > 0
@@ -133,12 +127,11 @@ def weight_means(capture: xr.Dataset, weights: xr.Dataset) -> tuple[FloatArray, 
 def weight_curves(
     capture: xr.Dataset, weights: xr.Dataset
 ) -> tuple[Variables, tuple[int, int] | None]:
-    """Return mean weights over position, and those of the head of median misfit with Assumption 3
-    as fitted to it.
+    """Return mean weights by position, and the weights and fit of the head of median misfit.
 
     Returns:
-        Variables over (position); phase_starts, (2), T₁ and T₂ as positions of the document;
-        uniform, 1/T. With them the indices (layer, head) of that head, or None.
+        Variables over (position); phase_starts, (2,), T₁ and T₂ as positions in the document;
+        uniform, 1/T. The second result is the indices (layer, head) of that head, or None.
     """
     positions, tokens = capture.sizes["position"], most_tokens(capture)
     arithmetic, geometric = weight_means(capture, weights)
@@ -146,12 +139,10 @@ def weight_curves(
     nothing = np.full(positions, np.nan)
     measured, fitted, starts = nothing, nothing, np.full(2, np.nan)
     if head is not None:
-        at = weights.isel(layer=head[0], head=head[1])
-        measured, fitted = (
-            np.exp(at["log_weight_mean"].values),
-            np.exp(at["log_weight_model"].values),
-        )
-        starts = positions - tokens + np.array([float(at["t1"]), float(at["t2"])])
+        selected = weights.isel(layer=head[0], head=head[1])
+        measured = np.exp(selected["log_weight_mean"].values)
+        fitted = np.exp(selected["log_weight_model"].values)
+        starts = positions - tokens + np.array([float(selected["t1"]), float(selected["t2"])])
     curves = _along(
         "position",
         weight_arithmetic=arithmetic,

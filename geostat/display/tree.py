@@ -1,7 +1,6 @@
-"""A run with /display, /head_curves and the paper's figures: all that the page shows and the other
-groups do not hold. Imports xarray.
+"""Display groups of a run: /display, /head_curves and the numbers that the paper reports.
 
-Nothing of it is stored: it is derived when a run is rendered.
+They are computed when a run is rendered, and never stored. Imports xarray.
 """
 
 from __future__ import annotations
@@ -13,22 +12,24 @@ import xarray as xr
 
 from geostat import paper
 from geostat.bounds.predictive.check import FAR
-from geostat.datasets.parts import PART, parts
+from geostat.datasets.parts import PART, parts, tree_of
 from geostat.datasets.queries import over_queries, queries_in_words
 from geostat.datasets.tokens import most_tokens
 from geostat.display.assumptions import FORMS, norm_curves, similarity_curves, weight_curves
-from geostat.display.contributions import contributions
-from geostat.display.experiments import (
+from geostat.display.head_curves import head_curves
+from geostat.display.pictures import contributions, sphere
+from geostat.display.results import (
+    bands,
+    coverage,
+    example,
     form_counts,
+    head_scores,
     predictive_quartiles,
     regime_summary,
     separable_side,
     sink_signs,
     typical_curves,
 )
-from geostat.display.head_curves import head_curves
-from geostat.display.separability import bands, coverage, example, head_scores
-from geostat.display.sphere import sphere
 
 Groups = dict[str, xr.Dataset]
 
@@ -44,23 +45,21 @@ PAPER: Final[dict[str, Any]] = {
 
 
 def with_display(tree: xr.DataTree) -> xr.DataTree:
-    """Return a confronted run with what is derived to be shown: /display, /example, /head_curves
-    and those of `PICTURES` that it has the groups for; and variables added to the groups that they
-    are made of.
+    """Return a confronted run with its display groups and display variables.
 
-    Of a run whose layers see different numbers T of tokens, the parts stand below one another, each
-    under its T, as a run of its own (`geostat.datasets.parts`). A run that lacks a group that every
-    report needs is returned as it is: the renderer says what is missing.
+    The groups are /display, /example, /head_curves and those of `PICTURES` that the run supports.
+    `DERIVED` adds variables to existing groups.
+
+    If layers see different numbers T of tokens, the result holds one run for each T, under /T
+    (`geostat.datasets.parts`). A run without a group of `NEEDED` is returned unchanged; the
+    renderer reports the missing group.
     """
     if any(name not in tree.children for name in NEEDED):
         return tree
-    apart = parts(tree)
-    if len(apart) > 1:
-        whole = xr.DataTree.from_dict(
-            {f"/{part.attrs[PART]['tokens']}": with_display(part) for part in apart}
-        )
-        whole.attrs = dict(tree.attrs)
-        return whole
+    parts_ = parts(tree)
+    if len(parts_) > 1:
+        by_tokens = {part.attrs[PART]["tokens"]: with_display(part) for part in parts_}
+        return tree_of(by_tokens, tree.attrs)
     groups = {
         name: node.to_dataset()
         for name, node in tree.children.items()
@@ -78,13 +77,11 @@ def with_display(tree: xr.DataTree) -> xr.DataTree:
     }
     pictures = {name: derive(groups) for name, derive in PICTURES.items()}
     groups |= {name: picture for name, picture in pictures.items() if picture is not None}
-    whole = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
-    whole.attrs = dict(tree.attrs)
-    return whole
+    return tree_of(groups, tree.attrs)
 
 
 def _pooled(groups: Groups) -> xr.Dataset:
-    """Heads and documents pooled into curves, and in the attributes the paper's figures."""
+    """Return curves pooled over heads and documents, with reported numbers as attributes."""
     capture = over_queries(groups)
     cosines, similarity_head = similarity_curves(capture, groups["similarity"])
     weights, weights_head = weight_curves(capture, groups["weights"])
@@ -100,13 +97,14 @@ def _pooled(groups: Groups) -> xr.Dataset:
 
 
 def _norms(groups: Groups) -> xr.Dataset:
-    """In how many documents, over all value heads, a position is compressed that is a secondary
-    sink, and the share of all.
+    """Return in how many documents (summed over KV heads) each secondary sink is compressed.
+
+    The second variable is the share of all documents.
     """
     norms = groups["norms"]
     if not norms.sizes.get("secondary_sink"):
         return xr.Dataset()
-    times = (
+    compressed = (
         norms["compressed_documents"]
         .isel(position=norms["secondary_sink_position"].astype(int))
         .sum(("layer", "kv_head"))
@@ -114,8 +112,8 @@ def _norms(groups: Groups) -> xr.Dataset:
     documents = norms["documents"].sum()
     return xr.Dataset(
         {
-            "secondary_sink_documents": times,
-            "secondary_sink_share": times / documents.where(documents > 0),
+            "secondary_sink_documents": compressed,
+            "secondary_sink_share": compressed / documents.where(documents > 0),
         }
     )
 
@@ -135,9 +133,9 @@ DERIVED: Final[dict[str, Callable[[Groups], xr.Dataset]]] = {
     ),
     "predictive": lambda groups: predictive_quartiles(groups["predictive"]).assign(far=FAR),
 }
-"""What is derived from a run's groups and added to each."""
+"""Functions that derive display variables, by the group to which they are added."""
 PICTURES: Final[dict[str, Callable[[Groups], xr.Dataset | None]]] = {
     "sphere": sphere,
     "contributions": contributions,
 }
-"""Groups that one figure each is drawn from, which not every run can have."""
+"""Functions that derive the group of one figure; None if the run lacks the data."""

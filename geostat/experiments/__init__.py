@@ -1,1 +1,1 @@
-"""The paper's experiments: the sink, regimes of heads, chance."""
+"""Experiments that run the model with interventions: effective size, ablation, normaliser."""

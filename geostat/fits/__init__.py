@@ -1,1 +1,1 @@
-"""Fits of the assumptions."""
+"""Fits of Assumptions 1-3."""

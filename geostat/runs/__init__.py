@@ -1,1 +1,1 @@
-"""Runs: settings, stages, record."""
+"""Runs: options, stages, store and record."""

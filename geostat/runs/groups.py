@@ -1,21 +1,20 @@
-"""Groups of a run by the stage that makes them, and as a DataTree: taken out, joined. Imports
-xarray.
+"""Groups of a run, listed by the stage that writes them, and joined into DataTrees. Imports xarray.
 
-What a stage makes is stale once an earlier stage is repeated, or the stage itself.
+The groups of a stage are stale once that stage or an earlier one runs again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import xarray as xr
 
+from geostat.datasets.parts import tree_of
 from geostat.datasets.queries import MEASURED, over_queries
 from geostat.errors import InputError
 
 ASSUMPTIONS: Final = ("norms", "similarity", "weights")
-"""The fits that bounds are evaluated from."""
+"""Fits from which bounds are evaluated."""
 FITTED: Final = (*ASSUMPTIONS, "pooled")
 CONFRONTED: Final = (
     "envelope",
@@ -29,15 +28,13 @@ CONFRONTED: Final = (
     "verdicts",
     "summary",
 )
-"""They rest on the fits: they go when fits or bounds are made anew, so that none outlives what
-it was made from.
-"""
+"""Groups computed from the fits; they are deleted when fits or bounds are computed again."""
 
 
 def group_of(tree: xr.DataTree, name: str) -> xr.Dataset:
-    """One group of a DataTree, whose makers are named where it is not there."""
+    """Return one group of a DataTree; the error for a missing group names the function to call."""
     if not isinstance(tree, xr.DataTree):
-        seen = "is none"
+        seen = "is not a DataTree"
     elif name in tree.children:
         return tree[name].to_dataset()
     else:
@@ -47,13 +44,13 @@ def group_of(tree: xr.DataTree, name: str) -> xr.Dataset:
     makers = dict.fromkeys(FITTED, "fit") | dict.fromkeys(CONFRONTED, "confront")
     maker = makers.get(name, "open or geostat.capture")
     raise InputError(
-        f"{type(tree).__name__}: expected an xarray.DataTree with /{name}, but it {seen}. Use what"
-        f" geostat.{maker} returned."
+        f"{type(tree).__name__}: expected an xarray.DataTree with /{name}, but it {seen}. Use the"
+        f" result of geostat.{maker}."
     )
 
 
 def measured(tree: xr.DataTree) -> xr.Dataset:
-    """/capture of a run, what depends on the query averaged over each document's queries."""
+    """Return /capture of a run, averaged over the analysed queries of each document."""
     capture = group_of(tree, "capture")
     return over_queries(
         {name: tree[name].to_dataset() for name in MEASURED if name in tree.children}
@@ -61,17 +58,8 @@ def measured(tree: xr.DataTree) -> xr.Dataset:
     )
 
 
-def tree_of(
-    groups: Mapping[str, xr.Dataset], attrs: Mapping[Any, Any] | None = None
-) -> xr.DataTree:
-    """Groups by name as a DataTree with a run's attributes."""
-    tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
-    tree.attrs = dict(attrs or {})
-    return tree
-
-
 def joined(first: xr.DataTree, *others: xr.DataTree) -> xr.DataTree:
-    """The groups of several runs as one, of equal ones the last run's."""
+    """Return the groups of several runs as one run; later runs replace equal groups."""
     return tree_of(
         {name: tree[name].to_dataset() for tree in (first, *others) for name in tree.children},
         first.attrs,
@@ -79,8 +67,10 @@ def joined(first: xr.DataTree, *others: xr.DataTree) -> xr.DataTree:
 
 
 def with_fits(run: xr.DataTree, fits: xr.DataTree) -> xr.DataTree:
-    """A captured run with fits, and without what was made of others; refused where a group is
-    missing.
+    """Return a captured run with the given fits, without results of other fits.
+
+    Raises:
+        InputError: if a group is missing.
     """
     group_of(run, "capture")
     for name in ASSUMPTIONS:

@@ -1,5 +1,6 @@
-"""Measurement of one run: the text and the model that are asked for, or tensors from elsewhere,
-through the capture into the store. Imports torch.
+"""Measurement of a run: text and model, or tensors of another program, captured into a store.
+
+Imports torch.
 """
 
 from __future__ import annotations
@@ -24,80 +25,55 @@ from empirical.capture.observers import (
     refuse_unknown_heads,
 )
 from empirical.measure.convention import Convention
+from empirical.measure.sizes import default_n
 from empirical.sources import builtin, builtin_texts, models, texts
 from empirical.sources import windows as corpus
 from empirical.sources.given import HeldModel
 from empirical.sources.paths import path_of
-from empirical.sources.tensors.given import GivenTensors
-from empirical.sources.tokens import texts_of_tokens
+from empirical.sources.tensors import GivenTensors
+from empirical.sources.windows import texts_of_tokens
 from empirical.store.manifest import read_root
 from empirical.store.store import Store
 from geostat.bounds.own_cosines import MeasuredEnvelope
-from geostat.errors import InputError, refuse_no_flags
-from geostat.runs.console import QUIET, Console, compilation_told
+from geostat.errors import InputError
+from geostat.options import capped
+from geostat.runs.console import QUIET, Console, compilation_reported
 from geostat.runs.files import capture_session, refuse_unwritable, store_path
-from geostat.runs.settings import Settings, refuse_text_as_model, sizes
+from geostat.runs.options import MeasurementOptions
 
 
-def text_of(settings: Settings) -> texts.Corpus:
-    """Find the asked-for text; it is read when windows are cut from it.
+def text_of(settings: MeasurementOptions) -> texts.Corpus:
+    """Return the corpus of the settings; its text is read when windows are cut.
 
     Raises:
-        InputError: if there is no such text, or a built-in one stands beside others.
+        InputError: if the text does not exist, or a built-in text is combined with others.
     """
     if settings.dataset:
         return texts.from_hub(settings.dataset, split=settings.split, field=settings.field)
     names = [str(path) for path in settings.text] or ["builtin"]
-    own = [name for name in names if name.partition(":")[0] == "builtin"]
-    if own and len(names) > 1:
+    built_in = [name for name in names if name.partition(":")[0] == "builtin"]
+    if built_in and len(names) > 1:
         raise InputError(
-            f"--text {own[0]}: stands beside {len(names) - 1} more, expected a built-in text alone."
-            " Drop it, or the others."
+            f"--text {built_in[0]}: was given with {len(names) - 1} more, expected a built-in text"
+            " alone. Drop it, or the others."
         )
-    if own:
-        return builtin_texts.named(own[0])
+    if built_in:
+        return builtin_texts.named(built_in[0])
     return texts.from_paths(settings.text, field=settings.field)
 
 
-def find_model(settings: Settings) -> models.FoundModel:
-    """Find the asked-for model; its weights are not read yet.
+def find_model(settings: MeasurementOptions) -> models.FoundModel:
+    """Return the model of the settings without reading its weights.
 
     Raises:
-        InputError: if it is not there.
+        InputError: if the model does not exist.
     """
-    return models.find(
-        settings.model,
-        revision=settings.revision,
-        dtype=settings.dtype,
-        device=settings.device if settings.cluster is None else "cpu",
-        trust_remote_code=settings.trust_remote_code,
-        allow_pickle=settings.allow_pickle,
-    )
+    here = {} if settings.cluster is None else {"device": "cpu"}
+    return models.find(settings.model, **settings.loading | here)
 
 
-def refuse_misfit(model: models.FoundModel | HeldModel, settings: Settings) -> None:
-    """Refuse what can be refused of a model by its configuration.
-
-    Raises:
-        InputError: if it cannot be measured, or has no such heads.
-    """
-    model.refuse_unreadable(settings.length)
-    if model.heads is not None:
-        layers, heads = model.heads
-        refuse_unknown_heads(settings.heads, layers=layers, heads=heads)
-
-
-def _observers(settings: Settings, *, null: bool) -> list[Observer]:
-    """What is measured: geometry, if asked for null baselines, bounds at the heads' own cosines,
-    sinks by what they do, and of several queries their means.
-    """
-    baselines = [Baselines()] if null else []
-    means = [QueryMeans()] if settings.analysed.count > 1 else []
-    return [Geometry(named=settings.heads), *baselines, MeasuredEnvelope(), Sinks(), *means]
-
-
-def options_of(settings: Settings) -> dict[str, Any]:
-    """What `capture` takes of the settings, as it takes it."""
+def capture_keywords(settings: MeasurementOptions) -> dict[str, Any]:
+    """Return the keywords of `capture` that identify a measurement."""
     return {
         "n": sizes(settings.n, settings.length),
         "queries": settings.analysed,
@@ -107,72 +83,135 @@ def options_of(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _observing(settings: Settings, *, null: bool) -> dict[str, Any]:
-    """What `capture` is to observe, where, and further provenance that makes two runs equal or
-    not.
+def sizes(text: str, positions: int) -> np.ndarray:
+    """Parse `--n`: `default`, `all`, or sizes such as 1,2,4-8.
+
+    Returns:
+        Ascending sizes from 1 to the number of positions.
+
+    Raises:
+        InputError: for any other text.
+
+    >>> sizes("1,2,4-6", 16).tolist()
+    [1, 2, 4, 5, 6]
     """
-    observers = _observers(settings, null=null)
-    told = {
-        "groups": [observer.group for observer in observers],
-        "named_heads": [list(head) for head in settings.heads],
-    }
-    return {"observers": observers, "measure": settings.measure, "settings": told}
+    if text == "default":
+        return np.asarray(default_n(positions), dtype=np.int64)
+    if text == "all":
+        return np.arange(1, positions + 1)
+    result: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise InputError(
+                f"--n {text}: {part.strip()!r} is not a size. Use default, all, or sizes such as"
+                " 1,2,4-8."
+            )
+        low, high = capped(first), capped(last or first)
+        if high > positions:
+            raise InputError(
+                f"--n {text}: {part.strip()} is above the {positions} tokens of a window. Use sizes"
+                f" from 1 to {positions}."
+            )
+        if low > high:
+            raise InputError(
+                f"--n {text}: {part.strip()} is empty, expected the smaller size first. Use"
+                f" {last}-{first}."
+            )
+        result |= set(range(low, high + 1))
+    if min(result) < 1:
+        seen = f"{min(result)} to {max(result)}"
+        raise InputError(
+            f"--n {text}: sizes {seen}, expected 1 to {positions}, the tokens of a window. Use"
+            " sizes in that range."
+        )
+    return np.array(sorted(result), dtype=np.int64)
+
+
+def refuse_text_as_model(settings: MeasurementOptions) -> None:
+    """Refuse a model argument that is a text, such as a second path after one --text.
+
+    Raises:
+        InputError: for a file other than .gguf, for a folder without a model if --text is given,
+            or for an unknown home folder.
+    """
+    path = path_of(settings.model or ".", home=True)
+    if settings.model is None or not path.exists():
+        return
+    endings = {file.suffix for file in path.iterdir()} if path.is_dir() else {path.suffix}
+    if (
+        ".gguf" in endings
+        or any((path / name).exists() for name in ("config.json", "adapter_config.json"))
+        or (path.is_dir() and not settings.text)
+    ):
+        return
+    if not settings.text:
+        raise InputError(
+            f"{settings.model}: is not a model, expected a .gguf file, a folder or a Hugging Face"
+            f" id. Name a text with --text {settings.model}."
+        )
+    arguments = " ".join(f"--text {text}" for text in (*settings.text, settings.model))
+    raise InputError(
+        f"{settings.model}: is not a model, expected one after --text PATH. Repeat --text for each"
+        f" text: `{arguments}`."
+    )
 
 
 def measure(
-    settings: Settings,
-    out: Path,
+    settings: MeasurementOptions,
     model: HeldModel | None = None,
     documents: texts.Corpus | None = None,
     *,
-    fresh: bool = False,
-    null: bool = True,
     console: Console = QUIET,
 ) -> Store:
-    """Capture the run that `settings` describe into `out`; an equal run that stopped early is
-    completed, with `fresh` thrown away once the first document of the new one is complete.
+    """Capture a run into `settings.out`.
 
-    model, documents: in memory, in place of those that the settings name.
+    An interrupted run with equal settings is completed. With `fresh`, the old run is deleted once
+    the first new document is complete.
+
+    Args:
+        settings: model, text, destination and settings of the measurement.
+        model, documents: model and documents in memory; they replace those of the settings.
 
     Raises:
-        InputError: for bad settings, text or model, something at `out` that is no run, or a run of
-            other settings (unless `fresh`).
-        StoreError: if the run there is damaged (unless `fresh`; not even then if its manifest
-            cannot be read).
+        InputError: for bad settings, text or model, for files at `out` that are not a run, or for
+            a run with other settings (unless `fresh`).
+        StoreError: if the run at `out` is damaged (unless `fresh`), or its manifest is unreadable.
     """
-    options, path = options_of(settings), _place(out, fresh=fresh, null=null)
+    keywords, path = capture_keywords(settings), _store_to_write(settings)
     if model is None:
         refuse_text_as_model(settings)
-    with capture_session(path) as kept:
+    with capture_session(path) as counts:
         source, windows = read(settings, model, documents, console=console)
-        if path.exists() and not fresh:
-            refuse_other(Store.open(path), asked_for(windows, **options), windows)
+        if path.exists() and not settings.fresh:
+            refuse_other(Store.open(path), asked_for(windows, **keywords), windows)
         ids = np.unique(windows.token_ids).tolist()
         token_texts = {} if source.tokenizer is None else texts_of_tokens(source.tokenizer, ids)
         console.stage("load the model")
-        with _lent(source, settings) as lent:
-            store = captured(
-                lent, windows, path, settings, kept, null=null, fresh=fresh, console=console
-            )
+        with _loaded_model(source, settings) as loaded:
+            store = captured(loaded, windows, path, settings, counts, console=console)
         if source.tokenizer is not None:
-            _note_texts(store, token_texts)
+            _record_texts(store, token_texts)
         return store
 
 
 def read(
-    settings: Settings,
+    settings: MeasurementOptions,
     model: HeldModel | None = None,
     documents: texts.Corpus | None = None,
     *,
     console: Console = QUIET,
 ) -> tuple[models.FoundModel | HeldModel, corpus.Windows]:
-    """Find the model, and cut the text into its tokens' windows; as of `measure`."""
-    named = settings.model or "builtin"
-    if model is None and named == "builtin" and (notice := builtin.conversion_notice()):
+    """Return the model and the token windows of the text; raises as `measure`."""
+    name = settings.model or "builtin"
+    if model is None and name == "builtin" and (notice := builtin.conversion_notice()):
         console.stage(notice)
     console.stage("read the text")
     text, source = documents or text_of(settings), model or find_model(settings)
-    refuse_misfit(source, settings)
+    source.refuse_unreadable(settings.length)
+    if source.heads is not None:
+        layers, heads = source.heads
+        refuse_unknown_heads(settings.components, layers=layers, heads=heads)
     windows = corpus.windows(
         text,
         source.tokenizer,
@@ -185,57 +224,44 @@ def read(
     return source, windows
 
 
-def _lent(
-    source: models.FoundModel | HeldModel, settings: Settings
+def _loaded_model(
+    source: models.FoundModel | HeldModel, settings: MeasurementOptions
 ) -> AbstractContextManager[models.LoadedModel | Clustered]:
-    """Load the model for as long as it is measured, here or on the workers asked for."""
+    """Return a context that loads the model, in this process or on workers."""
     if settings.cluster is None or not isinstance(source, models.FoundModel):
-        return source.lent()
-    load = partial(
-        models.load_named,
-        settings.model,
-        revision=source.source.revision,  # the commit, so that all load the same
-        dtype=settings.dtype,
-        device=settings.device,
-        trust_remote_code=settings.trust_remote_code,
-        allow_pickle=settings.allow_pickle,
-    )
-    return clustered(settings.cluster, load)
+        return source.loaded()
+    # the commit: every worker loads the same weights
+    keywords = settings.loading | {"revision": source.source.revision}
+    return clustered(settings.cluster, partial(models.load_named, settings.model, **keywords))
 
 
 def measure_tensors(
     tensors: GivenTensors,
-    settings: Settings,
-    out: Path,
+    settings: MeasurementOptions,
     *,
-    fresh: bool = False,
-    null: bool = True,
     console: Console = QUIET,
 ) -> Store:
-    """Capture tensors from elsewhere into `out`, as `measure` does a model; `settings` tell how.
+    """Capture tensors of another program into `settings.out`; the counterpart of `measure`.
 
     Raises:
-        InputError: as of `measure`, and for what the tensors hold.
-        StoreError: as of `measure`.
+        InputError: as `measure`, and for invalid tensors.
+        StoreError: as `measure`.
     """
     layers, heads = tensors.sizes["layers"], tensors.sizes["heads"]
-    refuse_unknown_heads(settings.heads, layers=layers, heads=heads)
-    path = _place(out, fresh=fresh, null=null)
-    with capture_session(path) as kept:
-        store = captured(
-            tensors, tensors.windows, path, settings, kept, null=null, fresh=fresh, console=console
-        )
+    refuse_unknown_heads(settings.components, layers=layers, heads=heads)
+    path = _store_to_write(settings)
+    with capture_session(path) as counts:
+        store = captured(tensors, tensors.windows, path, settings, counts, console=console)
         if tensors.texts:
-            _note_texts(store, tensors.texts)
+            _record_texts(store, tensors.texts)
         return store
 
 
-def _place(out: Path, *, fresh: bool, null: bool) -> Path:
-    """Find where the store goes; an InputError where that cannot be, or of what is no flag."""
-    refuse_no_flags(fresh=fresh, null=null)
-    path = path_of(store_path(out))
+def _store_to_write(settings: MeasurementOptions) -> Path:
+    """Return the path of the store and check that it can be written."""
+    path = path_of(store_path(settings.out))
     if path.exists():
-        read_root(path, damaged=fresh)  # refuses what is no run
+        read_root(path, damaged=settings.fresh)  # refuses files that are not a run
     refuse_unwritable(path.parent)
     return path
 
@@ -244,31 +270,45 @@ def captured(
     source: models.LoadedModel | GivenTensors | Clustered,
     windows: corpus.Windows,
     path: Path,
-    settings: Settings,
-    kept: list[int],
+    settings: MeasurementOptions,
+    counts: list[int],
     *,
-    null: bool,
-    fresh: bool,
     console: Console,
 ) -> Store:
-    """Capture the layers of a source with every observer that the settings ask for."""
+    """Capture the layers of a source with all observers of the settings.
+
+    counts: receives the number of stored documents after each document.
+    """
+    observers: list[Observer] = [
+        Geometry(named=settings.components),
+        *([Baselines()] if settings.null else []),
+        MeasuredEnvelope(),
+        Sinks(),
+        *([QueryMeans()] if settings.analysed.count > 1 else []),
+    ]
+    recorded = {
+        "groups": [observer.group for observer in observers],
+        "named_heads": [list(head) for head in settings.components],
+    }
     console.stage("capture")
-    with compilation_told(console):
+    with compilation_reported(console):
         return capture(
             source,
             windows,
             path,
-            **_observing(settings, null=null),
-            **options_of(settings),
-            fresh=fresh,
+            **capture_keywords(settings),
+            observers=observers,
+            measure=settings.measure,
+            settings=recorded,
+            fresh=settings.fresh,
             on_progress=console.captured,
-            on_kept=kept.append,
+            on_kept=counts.append,
         )
 
 
-def _note_texts(store: Store, texts: Mapping[int, str]) -> None:
-    """Note in the provenance what each token of the documents stands for."""
-    known = {"id": list(texts), "text": list(texts.values())}
-    if store.attributes.get("token_texts") != known:
+def _record_texts(store: Store, texts_by_id: Mapping[int, str]) -> None:
+    """Record the text of each token id in the provenance."""
+    token_texts = {"id": list(texts_by_id), "text": list(texts_by_id.values())}
+    if store.attributes.get("token_texts") != token_texts:
         with store.alone():
-            store.note(token_texts=known)
+            store.note(token_texts=token_texts)

@@ -1,278 +1,265 @@
-"""Repair of a run: documents that damage hits are measured again, and damaged results made again,
-as the commands did that made them. Only what measures imports torch.
+"""Repair of a run: damaged documents are measured again and damaged results computed again.
+
+The repair uses the options of the commands that made the run. Only measuring imports torch.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
 from empirical.errors import InputError as MeasurementError
 from empirical.errors import StoreError
+from empirical.store.disk import sidecar_path
 from empirical.store.integrity import unlike
+from empirical.store.journal import read_rows
 from empirical.store.lock import alone
-from empirical.store.manifest import FIT_AGAIN, FRESH, beside, read_root
+from empirical.store.manifest import FIT_AGAIN, FRESH, read_root
 from empirical.store.repair import Measured, Repair
-from empirical.store.rows import read_rows
 from empirical.store.store import Store
 from empirical.store.stored_run import StoredRun
 from geostat.datasets.queries import MEASURED
 from geostat.errors import InputError
+from geostat.options import Options, VerdictOptions
 from geostat.runs import stages
-from geostat.runs.console import QUIET, Console, compilation_told
+from geostat.runs.console import QUIET, Console, compilation_reported
+from geostat.runs.experiments import EXPERIMENTS
 from geostat.runs.groups import CONFRONTED, FITTED, measured
-from geostat.verdicts.tolerances import read_tolerances
+from geostat.runs.options import (
+    CaptureOptions,
+    ConfrontOptions,
+    IngestOptions,
+    RunOptions,
+)
+from geostat.topics.claims import read_tolerances
 
 if TYPE_CHECKING:
     from empirical.sources.windows import Windows
-    from geostat.runs.settings import Settings
-
-Given = tuple[str, Mapping[str, Any]]
-"""A command's name, and its options by the names of their parameters."""
-
-MEASURED_LATER: Final = {"effective": "effective", "ablation": "ablate", "normaliser": "normaliser"}
-"""Groups that a command of their own measures, and its name."""
-INGESTED: Final = ("model", "queries", "head", "n", "convention", "seed")
-"""Options of `geostat ingest` that tell what is measured."""
 
 
 def repair(
-    path: Path, *, capture: Given | None, confront: Given | None, console: Console = QUIET
+    path: Path, *, capture: Options | None, confront: Options | None, console: Console = QUIET
 ) -> list[str]:
-    """Put back every damaged file of the run at `path`, bit for bit; returns what was done, a line
-    a thing.
+    """Restore every damaged file of a run, bit for bit.
 
-    capture, confront: the commands that made these stages; None where they are not known.
+    Args:
+        path: the store.
+        capture, confront: options of the commands that made these stages; None if unknown.
+
+    Returns:
+        A line for each repair.
 
     Raises:
-        InputError: there is no run, another process writes to it, its text or model is not there
-            any more, or the disk refuses.
-        StoreError: it cannot be repaired.
-        KeyboardInterrupt: passed on; a repair goes on where it was stopped.
+        InputError: if there is no run, another process writes to it, its text or model is missing,
+            or the disk refuses.
+        StoreError: if the run cannot be repaired.
+        KeyboardInterrupt: passed on; the next repair resumes.
     """
     path = Path(os.path.realpath(path)) if path.is_symlink() else path
     read_root(path)
-    with alone(path), ExitStack() as opened:
-        again = Remeasured(path, capture, console, opened)
+    with alone(path), ExitStack() as sources:
+        remeasured = Remeasured(path, capture, console, sources)
         try:
-            done = Repair(path, again).captured()
-            with compilation_told(console):
+            done = Repair(path, remeasured).captured()
+            with compilation_reported(console):
                 done += _results(path, confront, console)
         except KeyboardInterrupt as error:
             raise KeyboardInterrupt(
-                f"interrupted: nothing of {path} is lost. Run the same command again to go on."
+                f"interrupted: nothing of {path} is lost. Run the same command again to resume."
             ) from error
         except StoreError:
-            again.forget()
+            remeasured.forget()
             raise
-        again.forget()
+        remeasured.forget()
     return done
 
 
-@dataclass(slots=True)
+@dataclass
 class Remeasured:
-    """Documents of a run as its capture measured them."""
+    """Documents of a run, measured again with the options of its capture."""
 
     path: Path
-    capture: Given | None
+    capture: Options | None
     console: Console
-    opened: ExitStack
-    _source: Any = None
-    _windows: Windows | None = None
-    _settings: Settings | None = None
+    sources: ExitStack
     _last: Measured | None = None
-    _scratch: Path = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._scratch = beside(self.path, "repair")
+    @property
+    def _scratch(self) -> Path:
+        return sidecar_path(self.path, "repair")
 
     def forget(self) -> None:
-        """Remove what was measured again."""
+        """Remove the scratch store."""
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def rows(self) -> list[dict[str, Any]]:
-        """What a run records of every document, but its digest."""
-        windows, _ = self._read()
-        if self._in_order:  # the digests of tensors are known once they are read
-            rows = self.measured(range(len(windows.names))).rows
+        """Return the manifest rows of all documents, without digests."""
+        _, windows, _ = self._read
+        documents = range(len(windows.names))
+        if self._in_order:  # digests of tensors are known after reading
+            rows = self.measured(documents).rows
             return [{name: row[name] for name in row if name != "digest"} for row in rows]
-        return [windows.row(document) for document in range(len(windows.names))]
+        return [windows.row(document) for document in documents]
 
     def measured(self, documents: Sequence[int]) -> Measured:
-        """Measure documents, with those of their batches, into a store beside the run. What an
-        interrupted repair left there is gone on with.
+        """Measure documents and their batches into a scratch store next to the run.
+
+        The scratch store of an interrupted repair is resumed.
         """
         from geostat.runs.measurement import captured
 
-        windows, settings = self._read()
+        source, windows, settings = self._read
         total = len(windows.names)
         if max(documents) >= total:
             raise InputError(
-                f"{self.path}: holds more documents than the {total} that its command asks for, so"
-                f" they cannot be measured again. Measure the run again with {FRESH}."
+                f"{self.path}: holds more documents than the {total} of its command, so they cannot"
+                f" be measured again. Measure the run again with {FRESH}."
             )
         if self._in_order and self._last is not None:
             return self._last
         batches = {document // settings.batch for document in documents}
-        places = [one for one in range(total) if self._in_order or one // settings.batch in batches]
-        if settings.batch > 1:  # those that are left of a batch would be measured in another one
+        selected = [
+            document
+            for document in range(total)
+            if self._in_order or document // settings.batch in batches
+        ]
+        if settings.batch > 1:  # a resumed store would regroup the batches
             self.forget()
-        _, given = self._known()
-        store = None
-        while store is None:
-            before = self._scratch.exists()
-            try:
-                how: dict[str, Any] = {"null": given["null"], "fresh": False}
-                store = captured(
-                    *(self._source, windows.some(places), self._scratch, settings, []),
-                    **how,
-                    console=self.console,
-                )
-            except (MeasurementError, StoreError):
-                if not before:
-                    raise
-                self.forget()  # it was left by a repair of other documents
+        measure = partial(
+            captured,
+            *(source, windows.some(selected), self._scratch, settings, []),
+            console=self.console,
+        )
+        resumed = self._scratch.exists()
+        try:
+            store = measure()
+        except (MeasurementError, StoreError):
+            if not resumed:
+                raise
+            self.forget()  # the scratch store belongs to a repair of other documents
+            store = measure()
         self._refuse_other(store)
         store.extend(total)
-        found = {place: at for at, place in enumerate(places)}
-        self._last = Measured(store.path, store.documents, found)
+        indices = {document: index for index, document in enumerate(selected)}
+        self._last = Measured(store.path, store.documents, indices)
         return self._last
 
     @property
     def _in_order(self) -> bool:
-        """Whether documents can only be read one after the other, once."""
-        return self._known()[0] == "ingest"
+        """Whether documents can only be read once and in order."""
+        return isinstance(self.capture, IngestOptions)
 
-    def _known(self) -> Given:
-        if self.capture is None:
+    @cached_property
+    def _read(self) -> tuple[Any, Windows, CaptureOptions]:
+        """Source of the layers (a model or tensor files), windows and settings."""
+        from empirical.capture.identity import asked_for, refuse_other
+        from geostat.runs.measurement import capture_keywords, read, refuse_text_as_model
+        from geostat.runs.tensors import tensors_from_files
+
+        options = self.capture
+        if not isinstance(options, CaptureOptions | IngestOptions):
             raise StoreError(
-                f"{self.path}: damaged, and no command is known that measured it (run.json beside"
-                " it names none), as of models or tensors in memory, so it cannot be repaired."
-                f" Restore it from a copy, or measure it again, with {FRESH} or fresh=True."
+                f"{self.path}: damaged, and run.json names no command that measured it, as for"
+                " models or tensors in memory, so it cannot be repaired. Restore it from a copy, or"
+                f" measure it again, with {FRESH} or fresh=True."
             )
-        return self.capture
-
-    def _read(self) -> tuple[Windows, Settings]:
-        """Find text and model, or the tensors' files, once."""
-        if self._windows is None or self._settings is None:
-            try:
-                lent, windows, settings = _found(*self._known(), console=self.console)
-                self._refuse_others_text(windows, settings)
-                self._source = self.opened.enter_context(lent)
-            except (InputError, MeasurementError) as error:
-                raise InputError(
-                    f"{self.path}: damaged, and what it was measured of cannot be read again:"
-                    f" {error} Paths are those of its command, which run.json beside it names:"
-                    " repair it in the folder where that ran."
-                ) from error
-            self._windows, self._settings = windows, settings
-        return self._windows, self._settings
-
-    def _held(self) -> StoredRun:
-        """The run, with the rows of its documents as far as these are sound."""
-        attributes = read_root(self.path)
+        options = replace(options, fresh=False)  # the scratch store is resumed
         try:
-            rows = read_rows(
-                self.path,
-                (held := attributes["manifest"])["rows"],
-                more=True,
-                run=held.get("run", ""),
-            )
+            if isinstance(options, IngestOptions):
+                source, settings = tensors_from_files(options)
+                refuse_other(self._stored_run(), {}, source.windows)
+                return source, source.windows, settings
+            settings = replace(options, cluster=None)  # in this process, on the same device
+            refuse_text_as_model(settings)
+            model, windows = read(settings, console=self.console)
+            recorded = asked_for(windows, **capture_keywords(settings))
+            refuse_other(self._stored_run(), recorded, windows)
+            return self.sources.enter_context(model.loaded()), windows, settings
+        except (InputError, MeasurementError) as error:
+            raise InputError(
+                f"{self.path}: damaged, and its model or text cannot be read again: {error} Paths"
+                " are those of the command in run.json: repair the run in the folder where that"
+                " command ran."
+            ) from error
+
+    def _stored_run(self) -> StoredRun:
+        """Return the run with the undamaged rows of its documents."""
+        attributes = read_root(self.path)
+        manifest = attributes["manifest"]
+        try:
+            rows = read_rows(self.path, manifest["rows"], more=True, run=manifest.get("run", ""))
         except StoreError:
             rows = []
-        attributes["manifest"]["documents"] = rows
+        manifest["documents"] = rows
         return StoredRun(self.path, attributes)
 
-    def _refuse_others_text(self, windows: Windows, settings: Settings) -> None:
-        from empirical.capture.identity import asked_for, refuse_other
-        from geostat.runs.measurement import options_of
-
-        asked = {} if self._in_order else asked_for(windows, **options_of(settings))
-        refuse_other(self._held(), asked, windows)
-
     def _refuse_other(self, store: Store) -> None:
-        """Refuse documents that were measured otherwise than those of the run."""
+        """Refuse documents whose measurement differs from that of the run."""
         from empirical.capture.identity import differing
 
-        known = {"manifest", "parity", "skipped"}
-        told = {name: value for name, value in store.attributes.items() if name not in known}
-        for name, old, new in differing(read_root(self.path), told):
+        recorded = dict(store.attributes)
+        for not_compared in ("manifest", "parity", "skipped"):
+            recorded.pop(not_compared, None)
+        for name, old, new in differing(read_root(self.path), recorded):
             raise StoreError(
-                f"{self.path}: was measured with {name} = {old}, a repair has {new}, so it cannot"
-                f" be repaired here. Restore it from a copy, or measure it again with {FRESH}."
+                f"{self.path}: was measured with {name} = {old}, but the repair has {new}, so it"
+                f" cannot be repaired here. Restore it from a copy, or measure it again with"
+                f" {FRESH}."
             )
 
 
-def _found(
-    command: str, given: Mapping[str, Any], *, console: Console
-) -> tuple[AbstractContextManager[Any], Windows, Settings]:
-    """Find what a command measures: the source of its layers, its windows and its settings."""
-    from geostat.runs.measurement import read
-    from geostat.runs.settings import of_options, refuse_text_as_model
-    from geostat.runs.tensors import of_files
-
-    if command == "ingest":
-        tensors, settings = of_files(given["files"], **{name: given[name] for name in INGESTED})
-        return nullcontext(tensors), tensors.windows, settings
-    settings = replace(of_options(given), cluster=None)  # here, on the device that was asked for
-    refuse_text_as_model(settings)
-    source, windows = read(settings, console=console)
-    return source.lent(), windows, settings
-
-
-def _results(path: Path, confront: Given | None, console: Console) -> list[str]:
-    """Make damaged result groups again, those of fits first."""
-    held = read_root(path)["manifest"]["results"]
-    damaged = {name for name, files in held.items() if any(unlike(path, files, ""))}
-    sound = set(held) - damaged
+def _results(path: Path, confront: Options | None, console: Console) -> list[str]:
+    """Compute damaged result groups again, fits first."""
+    stored = read_root(path)["manifest"]["results"]
+    damaged = {name for name, files in stored.items() if any(unlike(path, files, ""))}
+    intact = set(stored) - damaged
     done: list[str] = []
     for groups in (FITTED, CONFRONTED):
         if not (names := damaged & set(groups)):
             continue
-        store = Store.open(path, results=sound)
-        made = (
+        store = Store.open(path, results=intact)
+        results = (
             stages.fitted(measured(store.tree(only=MEASURED)), console=console)
             if groups is FITTED
-            else _confronted(store, confront, set(held), console)
+            else _confronted(store, confront, set(stored), console)
         )
-        other = names - set(made) or store.restore({name: made[name] for name in sorted(names)})
-        if other:
+        differing = names - set(results) or store.restore(
+            {name: results[name] for name in sorted(names)}
+        )
+        if differing:
             raise StoreError(
-                f"{path}: made again, /{', /'.join(sorted(other))} is not what was written, as of"
-                f" other options or versions of libraries. {FIT_AGAIN.format(path=path)}"
+                f"{path}: computed again, /{', /'.join(sorted(differing))} differs from what was"
+                " written, perhaps because of other options or library versions."
+                f" {FIT_AGAIN.format(path=path)}"
             )
-        sound |= names
-        done += [f"{path / name}: made again" for name in sorted(names)]
-    for group in sorted(MEASURED_LATER.keys() & damaged):
-        Store.open(path, results=sound).put({}, drops=(group,))
-        done.append(
-            f"{path / group}: taken out. Run the same `geostat {MEASURED_LATER[group]}` again to"
-            " measure it."
-        )
+        intact |= names
+        done += [f"{path / name}: computed again" for name in sorted(names)]
+    for experiment in EXPERIMENTS:
+        if experiment.group in damaged:
+            Store.open(path, results=intact).put({}, drops=(experiment.group,))
+            done.append(
+                f"{path / experiment.group}: removed. Run the same `geostat {experiment.command}`"
+                " again to measure it."
+            )
     return done
 
 
 def _confronted(
-    store: Store, confront: Given | None, held: set[str], console: Console
+    store: Store, confront: Options | None, groups: set[str], console: Console
 ) -> dict[str, xr.Dataset]:
-    """Confront as the command did; where none is known, as what is there tells."""
-    command, given = confront or ("", {})
-    tolerances = read_tolerances(given.get("tolerances"))
-    if command == "run":
-        return stages.confronted(store.tree(), tolerances=tolerances, console=console)
+    """Confront with the options of the command; if unknown, with those that the groups imply."""
+    kwargs = confront.keywords() if isinstance(confront, ConfrontOptions) else {}
+    if not isinstance(confront, RunOptions):
+        kwargs |= {"swap": "ingredients" in groups, "predict": "predictive" in groups}
+    path = confront.tolerances if isinstance(confront, VerdictOptions) else None
     return stages.confronted(
-        store.tree(),
-        editions=stages.chosen_editions(given.get("edition")),
-        points=stages.envelope_points(given.get("n", "default")),
-        tolerances=tolerances,
-        swap="ingredients" in held,
-        predict="predictive" in held,
-        console=console,
+        store.tree(), tolerances=read_tolerances(path), console=console, **kwargs
     )

@@ -1,4 +1,4 @@
-"""Array types, a ratio where there is one, and how much of an array is looked at together."""
+"""Array types, safe division, and slices that bound the memory of an array operation."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 ENTRIES: Final = 4_000_000
-"""Entries of an array that are looked at together: in double precision 32 MB."""
+"""Largest number of array entries processed at once: 32 MB in double precision."""
 
 
 def ratio(above: ArrayLike, below: ArrayLike, otherwise: float = np.nan) -> FloatArray:
-    """Return above/below where `below` is positive, and `otherwise` elsewhere; the two broadcast.
+    """Return above/below where `below` is positive, else `otherwise`; the arguments broadcast.
 
     >>> ratio([1.0, 1.0], [2.0, 0.0])
     array([0.5, nan])
     """
-    top, bottom = np.broadcast_arrays(np.asarray(above), np.asarray(below))
-    return np.divide(top, bottom, out=np.full(top.shape, otherwise), where=bottom > 0)
+    numerator, denominator = np.broadcast_arrays(np.asarray(above), np.asarray(below))
+    return np.divide(
+        numerator, denominator, out=np.full(numerator.shape, otherwise), where=denominator > 0
+    )
 
 
 def pieces(length: int, entries: int) -> list[slice]:
-    """Return slices of an axis that is so long, each of at most ENTRIES entries where one place on
-    it has `entries`; at least one place each.
+    """Return slices that cover an axis, each with at most ENTRIES array entries.
+
+    One index of the axis has `entries` entries; every slice holds at least one index.
 
     >>> pieces(5, ENTRIES // 2)
     [slice(0, 2, None), slice(2, 4, None), slice(4, 6, None)]

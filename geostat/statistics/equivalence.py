@@ -1,11 +1,11 @@
-"""Equivalence tests: an effect's 95% interval against a tolerance, p-values of both sides, and
+"""Equivalence tests: the 95% interval of an effect against a tolerance, p-values of both sides, and
 answers.
 
-One rule serves test and interval: a claim *holds* where the interval lies within the tolerance,
-*fails* where it lies outside, and is *undetermined* where a limit lies between. The p-value of
-either is 1 minus the level of the widest interval for which that is so, twice a one-sided one.
-Sources: Schuirmann (1987), two one-sided tests; Berger (1982), intersection-union tests; Benjamini
-& Hochberg (1995). Imports numpy.
+Test and interval agree: a claim *holds* where the interval lies within the tolerance, *fails* where
+it lies outside, and is *undetermined* where the interval crosses a limit. Either p-value is twice
+the one-sided one: 1 minus the level of the widest interval with that answer. Sources: Schuirmann
+(1987), two one-sided tests; Berger (1982), intersection-union tests; Benjamini & Hochberg (1995).
+Imports numpy.
 """
 
 from __future__ import annotations
@@ -33,16 +33,20 @@ ANSWERS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PValues:
-    """Evidence for *holds* (against the effect lying beyond the tolerance) and for *fails*
-    (against its lying within), same shape.
+    """P-values of *holds* and *fails*, arrays of one shape.
+
+    The null hypothesis of *holds* is an effect beyond the tolerance; that of *fails* is an effect
+    within it.
     """
 
     holds: FloatArray
     fails: FloatArray
 
     def adjusted(self) -> PValues:
-        """Return p-values adjusted over heads (Benjamini & Hochberg): of the heads whose own is at
-        most q, a share of at most q is false in expectation; NaN where p is.
+        """Return p-values adjusted over heads by Benjamini & Hochberg; NaN where p is NaN.
+
+        Among the heads with an adjusted p-value of at most q, the expected share of false answers
+        is at most q.
         """
         return PValues(
             **{
@@ -55,14 +59,11 @@ class PValues:
 def against(
     estimate: FloatArray, errors: Errors, tolerance: float | FloatArray, side: Side
 ) -> PValues:
-    """Return the p-values of an effect against its tolerance: at most 0.05 where its 95% interval
-    (`Errors.limits`) lies within, or outside.
+    """Return the p-values of an effect against its tolerance τ ≥ 0, in units of the effect.
 
-    Args:
-        estimate: effects, any shape; NaN where unknown, and so are the p-values.
-        errors: theirs.
-        tolerance: τ ≥ 0, units of the effect.
-        side: "at_most" (holds if effect ≤ τ), "at_least" (effect ≥ τ), "within" (|effect| ≤ τ).
+    A p-value is at most 0.05 where the 95% interval (`Errors.limits`) lies within the tolerance, or
+    outside; NaN for an unknown effect. `side` is "at_most" (holds if effect ≤ τ), "at_least"
+    (effect ≥ τ) or "within" (|effect| ≤ τ).
 
     >>> errors = Errors(
     ...     se=np.full(2, 0.01), degrees=np.full(2, 7), skew=np.zeros(2), documents=np.full(2, 8)
@@ -84,16 +85,17 @@ def against(
 def mean_of_equals(
     value: FloatArray, limit: FloatArray, count: FloatArray | float, side: Side
 ) -> PValues:
-    """Return the p-values of a mean against a limit where every document has the same value of a
-    statistic in [0, 1], as curves at small N often do; `side` is "at_most" (mean ≤ limit) or
-    "at_least".
+    """Return the p-values of a mean against a limit where all documents share one value in [0, 1].
 
-    Such documents have no spread, yet do not tell the mean exactly: another text may differ. By
-    Markov's inequality a document lies at `value` or above with probability mean/value at most, and
-    at `value` or below with (1 − mean)/(1 − value) at most; all of them do with its power. Where
-    `value` is the mean of documents that differ, it is the probability of K documents without any
-    text of a kind that takes the mean to its limit: a share q of texts at 0, or at 1, would, and
-    (1 − q)^K is that of meeting none.
+    Curves at small N often give such documents. They have no spread, yet other texts may differ. By
+    Markov's inequality a document lies at `value` or above with probability at most mean/value, and
+    at `value` or below with probability at most (1 − mean)/(1 − value). All K documents do with the
+    K-th power of that probability.
+
+    If `value` is the mean of documents that differ, the p-value is the probability that K documents
+    miss a kind of text that moves the mean to its limit. A share q of texts at 0, or at 1, does so;
+    K documents miss them with probability (1 − q)^K. `side` is "at_most" (mean ≤ limit) or
+    "at_least".
 
     >>> mean_of_equals(np.array([0.2]), np.array([0.5]), 8, "at_most").holds.round(3).tolist()
     [0.023]
@@ -102,61 +104,61 @@ def mean_of_equals(
         np.asarray(value, dtype=np.float64), np.clip(limit, 0.0, 1.0)
     )
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Were the mean at most the limit, and were it at least the limit.
+        # `above` assumes a mean of at most the limit, `below` a mean of at least the limit.
         above = np.where(value > limit, limit / value, 1.0) ** count
-        beyond = np.where(limit >= 1, 0.0, 1.0)
-        below = np.where(value < limit, (1 - limit) / (1 - value), beyond) ** count
+        at_or_above = np.where(limit >= 1, 0.0, 1.0)
+        below = np.where(value < limit, (1 - limit) / (1 - value), at_or_above) ** count
         above = np.where((value <= limit) & (limit <= 0), 0.0, above)
     holds, fails = (below, above) if side == "at_most" else (above, below)
     return PValues(holds=holds, fails=fails)
 
 
 def intersection_union(parts: PValues) -> PValues:
-    """Join p-values along the last axis: a claim holds if each part does, and fails if any does.
+    """Combine the p-values of the parts of a claim along the last axis.
 
-    *Holds* takes the largest p-value (intersection-union: no correction is needed), *fails* the
-    smallest times their number (Bonferroni). Parts that are NaN are left out; NaN where all are.
+    A claim holds if every part holds: the largest p-value (intersection-union, without correction).
+    It fails if any part fails: the smallest p-value times the number of parts (Bonferroni). NaN
+    parts are ignored; NaN where all are NaN.
 
     >>> p = intersection_union(PValues(holds=np.array([0.01, 0.04]), fails=np.array([0.9, 0.02])))
     >>> float(p.holds), float(p.fails)
     (0.04, 0.04)
     """
     known = np.isfinite(parts.holds) & np.isfinite(parts.fails)
-    some = known.any(axis=-1)
+    any_known = known.any(axis=-1)
     largest = np.where(known, parts.holds, -np.inf).max(axis=-1, initial=-np.inf)
     smallest = np.where(known, parts.fails, np.inf).min(axis=-1, initial=np.inf)
     with np.errstate(invalid="ignore"):
         return PValues(
-            holds=np.where(some, largest, np.nan),
-            fails=np.where(some, np.minimum(1.0, smallest * known.sum(axis=-1)), np.nan),
+            holds=np.where(any_known, largest, np.nan),
+            fails=np.where(any_known, np.minimum(1.0, smallest * known.sum(axis=-1)), np.nan),
         )
 
 
 def with_presence(p: PValues, absent: FloatArray, known: NDArray[np.bool_]) -> PValues:
-    """Ask of *holds* that the effect be there at all, too, and let heads in which it was not found
-    count among those tested.
+    """Require for *holds* that the effect is present, and count heads where the search found none.
 
-    An effect that is looked for is found in noise as well, and largest where noise is largest: its
-    estimate's own test would hold then. So *holds* takes the larger of its p-value and of that of
-    the search in noise, `absent`, NaN where none was made (intersection-union), adjusted over all
-    heads that were searched (Benjamini & Hochberg), lest the few that noise has favoured be all
-    that is seen. A head without an estimate, not `known`, has p = 1 of either.
+    A search finds effects in noise too, and the largest where noise is largest; the test of such an
+    estimate would hold. *Holds* therefore takes the larger of its p-value and of `absent`, the
+    p-value of the search in noise, adjusted over all searched heads (intersection-union; Benjamini
+    & Hochberg). `absent` is NaN where no search was made. A searched head without an estimate (not
+    `known`) gets p = 1 for both answers.
     """
-    looked = np.isfinite(absent) & ~known
+    searched_only = np.isfinite(absent) & ~known
     present = adjusted(absent.ravel(), "fdr_bh").reshape(absent.shape)
-    holds = np.where(looked, 1.0, np.fmax(p.holds, present))
+    holds = np.where(searched_only, 1.0, np.fmax(p.holds, present))
     return PValues(
         holds=np.where(np.isnan(p.holds) & known, np.nan, holds),
-        fails=np.where(looked, 1.0, p.fails),
+        fails=np.where(searched_only, 1.0, p.fails),
     )
 
 
 def answers(p: PValues, known: NDArray[np.bool_], level: float = SIGNIFICANCE) -> NDArray[np.int8]:
-    """Return one answer for each head, judged alone: the one whose p-value is at most `level`.
+    """Return one answer for each head: the answer whose p-value is at most `level`.
 
-    `p` is that of one claim over all heads, NaN where a test could not be made; `known` tells which
-    heads have an estimate at all. HOLDS, FAILS, UNDETERMINED (neither; or an estimate without
-    standard error) or NO_ESTIMATE. Both at once cannot happen.
+    `p` holds the p-values of one claim over all heads, NaN where a test could not be made. `known`
+    marks heads with an estimate. Answers are HOLDS, FAILS, UNDETERMINED (neither, or an estimate
+    without standard error) or NO_ESTIMATE. HOLDS and FAILS exclude each other.
 
     >>> p = PValues(holds=np.array([0.01, 1.0, 0.3]), fails=np.array([1.0, 0.01, 0.9]))
     >>> answers(p, np.full(3, True)).tolist()

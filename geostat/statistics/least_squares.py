@@ -1,4 +1,4 @@
-"""Least squares by lmfit: how every model is fitted."""
+"""lmfit settings for all least-squares fits."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ LMFIT_KEYWORDS: dict[str, Any] = {
     "nan_policy": "raise",
     "fit_kws": {"xtol": 1e-14, "ftol": 1e-14},
 }
-"""How every lmfit Model is fitted: from the batched solver's optimum, never past a NaN."""
+"""Keywords of every lmfit `Model.fit`, which starts at the batched solver's optimum. NaN raises."""

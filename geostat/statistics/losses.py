@@ -1,4 +1,4 @@
-"""Losses over documents: means, BIC, paired differences."""
+"""Losses over documents: means, BIC, corrected AIC, paired differences."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ def mean_over_documents(values: FloatArray) -> FloatArray:
     return ratio(np.where(finite, values, 0.0).sum(axis=0), finite.sum(axis=0))
 
 
-def mean_of_each(arrays: Iterable[FloatArray]) -> FloatArray:
-    """Return the mean over arrays of one shape, which come one after the other, ignoring NaN; NaN
-    where none has a value.
+def mean_over_arrays(arrays: Iterable[FloatArray]) -> FloatArray:
+    """Return the elementwise mean over an iterable of arrays, ignoring NaN.
 
-    >>> mean_of_each([np.array([1.0, np.nan]), np.array([3.0, np.nan])])
+    NaN where no array has a value.
+
+    >>> mean_over_arrays([np.array([1.0, np.nan]), np.array([3.0, np.nan])])
     array([ 2., nan])
     """
     total, known = np.zeros(()), np.zeros(())
-    for one in arrays:
-        finite = np.isfinite(one)
-        total, known = total + np.where(finite, one, 0.0), known + finite
+    for array in arrays:
+        finite = np.isfinite(array)
+        total, known = total + np.where(finite, array, 0.0), known + finite
     return ratio(total, known)
 
 
 def mean_of_known(values: FloatArray) -> FloatArray:
-    """Return the mean along the last axis, ignoring NaN; NaN where nothing is known."""
+    """Return the mean along the last axis, ignoring NaN; NaN where all entries are NaN."""
     return mean_over_documents(np.moveaxis(values, -1, 0))
 
 
 def bayesian_information(
     squares: FloatArray, points: FloatArray | int, parameters: NDArray[np.int64] | int
 ) -> FloatArray:
-    """Return the BIC n ln(S/n) + k ln n of least squares, S the (weighted) sum of squared
-    residuals; it takes the n points as independent.
+    """Return the BIC n ln(S/n) + k ln n of a least-squares fit.
 
-    NaN where the fit is exact (S = 0) and the likelihood has no bound.
+    S is the (weighted) sum of squared residuals; the n points count as independent. NaN where the
+    fit is exact (S = 0) and the likelihood is unbounded.
     """
     n = np.asarray(points, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -55,18 +56,19 @@ def corrected_akaike(
     parameters: NDArray[np.int64] | int,
     counted: NDArray[np.int64] | int,
 ) -> FloatArray:
-    """Return the corrected AIC that belongs to a BIC of k `parameters`; NaN where there are too few
-    points for the correction.
+    """Return the corrected AIC of a fit with k `parameters`, computed from its BIC.
 
-    The correction counts k parameters, or k + 1 with the variance: `counted`.
+    The correction counts `counted` parameters: k, or k + 1 with the variance. NaN where there are
+    too few points for the correction.
     """
     n = np.maximum(points, 1)
     return bic - parameters * np.log(n) + ratio(2.0 * counted * n, points - counted - 1.0)
 
 
 def paired_gain(simple: FloatArray, rival: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean over documents, axis 0, of (loss of the simple form − loss of the rival) and
-    its standard error, NaN with one.
+    """Return the mean paired difference (simple form's loss − rival's loss) and its standard error.
+
+    Documents are axis 0. The standard error is NaN with one document.
 
     >>> gain, se = paired_gain(np.array([3.0, 4.0, 5.0]), np.array([2.0, 2.0, 2.0]))
     >>> print(f"{gain} ± {se:.3f}")
@@ -81,5 +83,5 @@ def paired_gain(simple: FloatArray, rival: FloatArray) -> tuple[FloatArray, Floa
 
 
 def mean_loss(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean over documents, axis 0, of a left-out loss and its standard error."""
+    """Return the mean held-out loss over documents, axis 0, and its standard error."""
     return paired_gain(loss, np.zeros_like(loss))

@@ -1,9 +1,8 @@
-"""Nonparametric mixture over heads: the share of heads whose true effect, not its noisy estimate,
-lies within a tolerance.
+"""Nonparametric mixture over heads: share of heads whose true effect lies within a tolerance.
 
-The effects of all heads are taken for draws of one distribution, whose maximum-likelihood estimate
-puts weights on a grid; a head's noise is Student's t. Sources: Kiefer & Wolfowitz (1956), Annals of
-Mathematical Statistics 27; Laird (1978), JASA 73 (its EM). Imports numpy.
+The effects of all heads are draws from one distribution on a grid, estimated by maximum likelihood.
+The noise of a head is Student's t. Sources: Kiefer & Wolfowitz (1956), Annals of Mathematical
+Statistics 27; Laird (1978), JASA 73 (EM algorithm). Imports numpy.
 """
 
 from __future__ import annotations
@@ -18,8 +17,9 @@ from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import Estimate, jackknife
 
 GRID: Final = 200
+"""Grid points of the effect."""
 STEPS: Final = 60
-"""Of the EM algorithm: further ones sharpen the weights and hardly move a share."""
+"""Iterations of the EM algorithm; more iterations sharpen the weights but hardly move the share."""
 
 
 def share_of_heads(
@@ -28,16 +28,14 @@ def share_of_heads(
     without: FloatArray,
     inside: Callable[[FloatArray], NDArray[np.bool_]],
 ) -> Estimate:
-    """Return the share of heads whose true effect lies `inside`, with its document jackknife, made
-    on the logit of (share m + ½)/(m + 1), and limits half a head outwards.
+    """Return the share of heads whose true effect lies `inside`, with its document jackknife.
 
-    Args:
-        estimate: effects of m heads, (head,), and `se`, their standard errors.
-        without: the effects without each document, (document, head).
-        inside: tells of effects whether they lie within the tolerance.
+    The interval is made on the logit of (share m + ½)/(m + 1), and its limits move half a head
+    outwards.
 
-    Returns:
-        NaN without heads, and but for the value with fewer than three documents.
+    Effects of m heads and their errors have shape (head,), leave-one-out effects (document, head);
+    `inside` tells which effects lie within the tolerance. All NaN without heads or with fewer than
+    three documents.
 
     >>> without = np.array([[-0.1, 0.9], [0.1, 1.1], [0.0, 1.0]])
     >>> share = share_of_heads(
@@ -48,31 +46,34 @@ def share_of_heads(
     """
     heads, documents = estimate.size, without.shape[0]
     if not heads or documents < 3:
-        none = np.array(np.nan)
-        return Estimate(value=none, se=none, lower=none, upper=none)
-    away = without - without.mean(axis=0)
-    squares = (away**2).sum(axis=0)
-    # Of the squares about the mean of the others, by Σ(x − x̄)² − (x_k − x̄)² K/(K − 1).
-    others = squares - away**2 * documents / (documents - 1)
-    ratio = np.divide(others, squares, out=np.ones_like(away), where=squares > 0)
+        nan = np.array(np.nan)
+        return Estimate(value=nan, se=nan, lower=nan, upper=nan)
+    deviation = without - without.mean(axis=0)
+    squares = (deviation**2).sum(axis=0)
+    # Squares about the mean of the other documents: Σ(x − x̄)² − (x_k − x̄)² K/(K − 1).
+    others = squares - deviation**2 * documents / (documents - 1)
+    ratio = np.divide(others, squares, out=np.ones_like(deviation), where=squares > 0)
     errors = se * np.sqrt(np.maximum(ratio, 0.0) * documents / (documents - 2))
-    whole = _share(estimate, se, documents - 1.0, inside)
-    each = np.array(
-        [_share(*one, documents - 2.0, inside) for one in zip(without, errors, strict=True)]
+    share_all = _share(estimate, se, documents - 1.0, inside)
+    replicates = np.array(
+        [_share(*sample, documents - 2.0, inside) for sample in zip(without, errors, strict=True)]
     )
 
-    def bent(share: FloatArray) -> FloatArray:
+    def smoothed_logit(share: FloatArray) -> FloatArray:
         inner = (share * heads + 0.5) / (heads + 1)
         return np.log(inner / (1 - inner))
 
-    found = jackknife(bent(np.asarray(whole)), bent(each))
+    on_logit = jackknife(smoothed_logit(np.asarray(share_all)), smoothed_logit(replicates))
     # Half a head outwards: a share is a whole number of heads.
     lower, upper = (
         np.clip((1 / (1 + np.exp(-end)) * (heads + 1) - 0.5 + half) / heads, 0.0, 1.0)
-        for end, half in ((found.lower, -0.5), (found.upper, 0.5))
+        for end, half in ((on_logit.lower, -0.5), (on_logit.upper, 0.5))
     )
     return Estimate(
-        value=np.asarray(whole), se=jackknife(np.asarray(whole), each).se, lower=lower, upper=upper
+        value=np.asarray(share_all),
+        se=jackknife(np.asarray(share_all), replicates).se,
+        lower=lower,
+        upper=upper,
     )
 
 
@@ -82,7 +83,7 @@ def _share(
     degrees: float,
     inside: Callable[[FloatArray], NDArray[np.bool_]],
 ) -> float:
-    """The mean over heads of the probability that the effect lies inside, given all estimates."""
+    """Return the mean posterior probability over heads that the effect lies inside."""
     grid = np.linspace(estimate.min(), estimate.max(), GRID)
     noise = np.maximum(se, max((grid[1] - grid[0]) / 2, 1e-12 * np.abs(grid).max(), 1e-300))
     log = (
@@ -91,6 +92,6 @@ def _share(
     likelihood = np.exp(log - log.max(axis=1, keepdims=True))
     weight = np.full(GRID, 1 / GRID)
     for _ in range(STEPS):
-        # a head's probabilities of the grid, likelihood × weight over their sum, as their mean
+        # New weights: mean over heads of the posterior, likelihood × weight over their sum.
         weight = weight * (1 / (likelihood @ weight) @ likelihood) / len(estimate)
     return round(float(weight[inside(grid)].sum()), 9)

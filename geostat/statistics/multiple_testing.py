@@ -1,5 +1,5 @@
-"""Multiple testing: p-values adjusted over a family of tests, by Holm, or by Benjamini and
-Hochberg with statsmodels.
+"""Multiple testing: p-values adjusted over a family of tests by Holm, or by Benjamini and Hochberg
+with statsmodels.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import numpy as np
 from geostat.statistics.arrays import FloatArray
 
 FALSE_DISCOVERIES: Final = 0.05
-"""q: the share of false answers among those given, in expectation, for *holds* and for *fails*
-each.
+"""q: expected share of false answers among the answers given, for *holds* and *fails* separately.
 """
 
 
 def adjusted(p: FloatArray, method: Literal["holm", "fdr_bh"]) -> FloatArray:
-    """Return adjusted p-values along axis 0, of (test, ...): a test is rejected at level q where
-    its own is at most q. NaN is left out of the family.
+    """Return p-values of shape (test, ...) adjusted along axis 0; NaN is left out of the family.
 
-    Methods: Holm (1979; with 95%, no true null is at 0.05 or below), Benjamini & Hochberg (1995).
+    A test is rejected at level q where its adjusted p-value is at most q. Methods: Holm (1979; with
+    95% probability no true null has an adjusted p-value of 0.05 or less), Benjamini & Hochberg
+    (1995).
 
     >>> adjusted(np.array([0.01, 0.02, np.nan, 0.04]), "holm").tolist()
     [0.03, 0.04, nan, 0.04]
@@ -39,9 +39,7 @@ def adjusted(p: FloatArray, method: Literal["holm", "fdr_bh"]) -> FloatArray:
 
 
 def _holm(p: FloatArray) -> FloatArray:
-    """Return p-values times the number of tests not yet rejected, in ascending order; statsmodels'
-    own collects garbage at every call.
-    """
+    """Return Holm's adjusted p-values; statsmodels' version collects garbage at every call."""
     order = np.argsort(p)
     out = np.empty(p.shape)
     out[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)), 1.0)

@@ -1,5 +1,6 @@
-"""Share of successes with Wilson's interval, by statsmodels. Source: Wilson (1927), Journal of
-the American Statistical Association 22.
+"""Share of successes with Wilson's interval, by statsmodels.
+
+Source: Wilson (1927), Journal of the American Statistical Association 22.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from geostat.statistics.jackknife import LEVEL, Estimate
 
 
 def wilson(successes: NDArray[Any], trials: NDArray[Any]) -> Estimate:
-    """Return a share with Wilson's 95% interval; its standard error is half the interval's width
-    over the normal quantile, and never 0.
+    """Return a share with Wilson's 95% interval; NaN without trials.
 
-    `successes` and `trials` have one shape; NaN without trials.
+    The standard error is half the interval's width over the normal quantile, and never 0.
+    `successes` and `trials` have one shape.
 
     >>> share = wilson(np.array([7]), np.array([8]))
     >>> print(f"{share.value[0]:.3f}, {share.lower[0]:.3f} to {share.upper[0]:.3f}")

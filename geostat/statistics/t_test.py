@@ -1,6 +1,4 @@
-"""Student's t test of an effect against 0, and the half-width of its interval. Imports numpy and
-scipy.special.
-"""
+"""Student's t test of an effect against 0, and critical values. Imports numpy and scipy.special."""
 
 from __future__ import annotations
 
@@ -12,10 +10,10 @@ from geostat.statistics.jackknife import LEVEL
 
 
 def two_sided(effect: FloatArray, se: FloatArray, degrees: FloatArray) -> FloatArray:
-    """Return two-sided p-values of effects against 0; NaN where effect or standard error is.
+    """Return two-sided p-values of effects against 0; NaN where effect or standard error is NaN.
 
-    An effect without spread, known exactly, has p = 1 at 0 and 0 elsewhere; degrees of freedom are
-    taken as 1 where there are fewer.
+    An effect with standard error 0 has p = 1 at 0 and p = 0 elsewhere. Degrees of freedom below 1
+    count as 1.
 
     >>> value, se, freedom = np.array([[0.0, 1.0, 2.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
     >>> two_sided(value, se, freedom).round(3).tolist()
@@ -29,8 +27,9 @@ def two_sided(effect: FloatArray, se: FloatArray, degrees: FloatArray) -> FloatA
 
 
 def critical_value(degrees: FloatArray | float, level: float = LEVEL) -> FloatArray:
-    """Return how many standard errors an interval of Student's t reaches to either side; NaN
-    without degrees of freedom.
+    """Return the half-width of a Student's t interval in standard errors.
+
+    NaN without degrees of freedom.
 
     >>> float(critical_value(7).round(3))
     2.365

@@ -1,1 +1,1 @@
-"""Studies of the bounds."""
+"""What-if studies of the bounds."""

@@ -1,1 +1,1 @@
-"""Several runs side by side: figures, tables, page."""
+"""Comparison of several runs: figures, tables, page."""

@@ -1,7 +1,7 @@
-"""One self-contained comparison.html of several runs: it opens offline, and fetches nothing. Beside
-it the same figures and tables as files.
+"""Page of a comparison: a self-contained comparison.html that opens offline and fetches nothing,
+with the same figures and tables as files.
 
-Names of models and texts are foreign: the templates escape them.
+Names of models and texts are foreign; the templates escape them.
 """
 
 from __future__ import annotations
@@ -12,29 +12,28 @@ from pathlib import Path
 import xarray as xr
 
 from reports.comparison.figures import plans
-from reports.comparison.shared import letters
-from reports.comparison.tables import comparison_tables
-from reports.figures.every import draw
+from reports.comparison.tables import comparison_tables, letters
+from reports.figures.plan import draw
 from reports.files import replaced
 from reports.page import header
-from reports.page.page import template, write_beside
+from reports.page.page import template, write_figures_and_tables
 from reports.page.svg import shown
 from reports.run import listed
 
 PAGE_NAME = "comparison.html"
 FIRST = ("comparison_runs", "comparison_numbers", "comparison_differences", "comparison_reported")
-"""Tables that stand in sections of their own."""
+"""Tables with a separate section."""
 
 
 def write_comparison(data: xr.Dataset, out: Path) -> Path:
     """Write comparison.html, figures/*.pdf and *.png, and tables/*.tex and *.md, as `write_page`
-    does, of runs side by side; returns the page's path.
+    does, and return the page's path.
 
     Raises:
         InputError: if the folder cannot be written.
     """
     drawn, tables = {plan: draw(plan, data) for plan in plans(data)}, comparison_tables(data)
-    write_beside(drawn, tables, out)
+    write_figures_and_tables(drawn, tables, out)
     names = [str(name) for name in data["run"].values]
     page = template("comparison.html").render(
         names=names,

@@ -1,1 +1,1 @@
-"""Figures of one run, on given axes."""
+"""Figures: drawing, captions and files."""

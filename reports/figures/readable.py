@@ -1,4 +1,4 @@
-"""Labels of figures in which foreign text stands: whatever matplotlib cannot set is set as plain
+"""Labels with foreign text in figures: text that matplotlib cannot typeset as maths is set as plain
 text. Imports matplotlib, never pyplot.
 """
 
@@ -16,20 +16,18 @@ from reports.text.printable import printable
 
 _PARSER: Final = MathTextParser("path")
 _MOST_LETTERS: Final = 300
-"""Letters of a line that are set; geostat's own have a hundred at most."""
+"""Longest line that is drawn, in characters; geostat's have at most a hundred."""
 
 
 def readable(artist: Artist) -> None:
-    """Have every text of a figure, or of axes, set its lines as `_line` tells. To be called when
-    all of them are made.
-    """
+    """Make every text of a figure, or of axes, use `_line`. Call it after all texts exist."""
     for text in artist.findobj(Text):
         text._preprocess_math = partial(_line, text)  # type: ignore[attr-defined]
 
 
 def _line(text: Any, line: str) -> tuple[str, bool | str]:
-    """A line as it is set, and whether as maths, or by TeX: printable; plain where its maths is
-    none; for TeX, which a user may have set, with no command but those of known expressions.
+    """Return a line as it is drawn, and whether as maths or by TeX: escaped; plain if its maths is
+    invalid; for usetex, with commands of known expressions only.
     """
     line = printable(line if len(line) <= _MOST_LETTERS else f"{line[:_MOST_LETTERS]}…")
     if text.get_usetex():
@@ -40,9 +38,9 @@ def _line(text: Any, line: str) -> tuple[str, bool | str]:
 
 @lru_cache(maxsize=1024)
 def _is_maths(line: str) -> bool:
-    """Whether matplotlib can set a line that has dollar signs in pairs."""
+    """Return whether matplotlib can typeset a line with paired dollar signs."""
     try:
         _PARSER.parse(line)
-    except Exception:  # of the parser, or deep within: in either case it is no maths
+    except Exception:  # any exception, of the parser or deeper, means invalid maths
         return False
     return True

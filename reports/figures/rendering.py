@@ -1,6 +1,6 @@
-"""Figures as bytes of a file, SVG, PDF or PNG: equal figures give equal bytes.
+"""Rendering of figures to SVG, PDF or PNG bytes: equal figures give equal bytes.
 
-Imports matplotlib, never pyplot, and fontTools, which cuts fonts for it.
+Imports matplotlib, never pyplot, and fontTools, its font subsetter.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _UNDATED: Final[dict[str, dict[str, Any]]] = {
     "png": {"Software": None},
 }
 PNG_DOTS = 200
-"""Dots an inch of the PNG files."""
+"""Resolution of PNG files, dots per inch."""
 _PLACES, _DIGITS = re.compile(rb'\b(?:d|x|y)="[^"]*"'), re.compile(rb"(\.\d\d)\d+")
-"""Coordinates in an SVG file, and decimals of a number there."""
+"""Coordinates in an SVG file, and the decimals of their numbers."""
 
 
 def rendered(figure: Figure, kind: str, dots: float = PNG_DOTS) -> bytes:
-    """Return a figure as the bytes of a file: svg, pdf, or png of so many dots an inch. Equal
-    figures give equal bytes.
+    """Return a figure as the bytes of a file: svg, pdf, or png with `dots` per inch. Equal figures
+    give equal bytes.
 
-    Its label is the look that it was drawn in: ticks that are made only now are to have its type.
+    The figure's label is its look, because ticks created at this point need its fonts.
     """
     buffer = io.BytesIO()
     look: Look = "slides" if figure.get_label() == "slides" else "paper"
-    with context(figure.get_figwidth(), look), _letters_alone(), _no_date_of_the_environment():
+    with context(figure.get_figwidth(), look), _minimal_fonts(), _no_date_of_the_environment():
         figure.savefig(
             buffer,
             format=kind,
@@ -47,14 +47,14 @@ def rendered(figure: Figure, kind: str, dots: float = PNG_DOTS) -> bytes:
 
 
 _LAYOUT: Final = ("GDEF", "GPOS", "GSUB", "kern")
-"""Tables of a font by which text is laid out."""
+"""Font tables for text layout."""
 
 
 @contextmanager
-def _letters_alone() -> Iterator[None]:
-    """Cut fonts to their letters, without the tables of `_LAYOUT`: in a PDF every letter has its
-    place already, and cutting these tables takes longer than all the rest of the file. matplotlib
-    has no option for it, so fontTools' own default is changed for as long.
+def _minimal_fonts() -> Iterator[None]:
+    """Subset fonts without the tables of `_LAYOUT`: a PDF positions every glyph explicitly, and
+    subsetting these tables takes most of the time. matplotlib has no option for it, so the default
+    of fontTools is changed temporarily.
     """
     known = Options._drop_tables_default
     Options._drop_tables_default = [*known, *_LAYOUT]
@@ -66,9 +66,7 @@ def _letters_alone() -> Iterator[None]:
 
 @contextmanager
 def _no_date_of_the_environment() -> Iterator[None]:
-    """Keep SOURCE_DATE_EPOCH from matplotlib, which fails where it is no number, though no figure
-    has a date.
-    """
+    """Hide SOURCE_DATE_EPOCH from matplotlib, which fails if it is not a number."""
     known = os.environ.pop("SOURCE_DATE_EPOCH", None)
     try:
         yield
@@ -78,5 +76,5 @@ def _no_date_of_the_environment() -> Iterator[None]:
 
 
 def _shortened(svg: bytes) -> bytes:
-    """Cut coordinates to hundredths of a point, which nobody sees: a third of the bytes."""
+    """Truncate coordinates to hundredths of a point: invisible, and a third of the bytes."""
     return _PLACES.sub(lambda match: _DIGITS.sub(rb"\1", match[0]), svg)

@@ -1,7 +1,7 @@
-"""How figures look: colours that readers with colour-blindness tell apart, type, legends, layout.
+"""Style of figures: colour-blind-safe colours, fonts, legends, layout.
 
 Colours are those of Okabe & Ito (2008), "Color universal design". Imports matplotlib, never pyplot:
-nothing is registered, nothing stays open.
+no figure is registered or stays open.
 """
 
 from __future__ import annotations
@@ -19,19 +19,13 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
 BLACK, GREY, PALE = "#1a1a1a", "#767676", "#d9d9d9"
-BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#D55E00",
-    "#AA4499",
-    "#56B4E9",
-)
-"""PURPLE is darker than the palette's own, which is pale on white."""
+BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"
+VERMILLION, PURPLE, SKY = "#D55E00", "#AA4499", "#56B4E9"
+"""PURPLE is darker than that of the palette, which is pale on white."""
 DASHED, DASH_DOTTED = (0, (5, 1.5)), (0, (3, 1.2, 1, 1.2))
 
 WIDTH: Final = 7.4
-"""Width of a figure in inches: the page's column at 96 dots an inch."""
+"""Width of a figure in inches: the page's column at 96 dots per inch."""
 
 STYLE: Final[dict[str, Any]] = {
     "font.family": "DejaVu Sans",
@@ -65,9 +59,12 @@ STYLE: Final[dict[str, Any]] = {
     "figure.constrained_layout.h_pad": 0.05,
 }
 
+Kwargs = dict[str, Any]
+"""Keyword arguments of a drawing function of matplotlib."""
+
 NARROW: Final = 5.0
-"""Inches below which a figure is for one column of two: panels stand below one another, and type
-is that of a caption.
+"""Inches below which a figure is for one column of a two-column paper: panels are stacked, and the
+font has the size of a caption.
 """
 COLUMN: Final[dict[str, Any]] = {
     "font.size": 7.0,
@@ -82,7 +79,7 @@ COLUMN: Final[dict[str, Any]] = {
     "xtick.major.size": 2.5,
     "ytick.major.size": 2.5,
 }
-"""What differs from STYLE there."""
+"""Differences from STYLE in a narrow figure."""
 
 SLIDES: Final[dict[str, Any]] = {
     "font.size": 15.0,
@@ -97,57 +94,55 @@ SLIDES: Final[dict[str, Any]] = {
     "grid.linewidth": 1.0,
     "figure.constrained_layout.w_pad": 0.12,
 }
-"""What differs from STYLE on a slide."""
+"""Differences from STYLE on a slide."""
 SLIDE_SHAPE: Final = 9 / 16
-"""Height of a slide by its width."""
+"""Height of a slide over its width."""
 Look = Literal["paper", "slides"]
 WIDTHS: Final[dict[Look, float]] = {"paper": WIDTH, "slides": 10.0}
-"""Inches that a figure is wide, unless asked for otherwise."""
+"""Default width of a figure in inches."""
 ROOMY: Final = 50.0
-"""Sizes of its type that a figure is wide from which on all labels of an axis have room."""
+"""Figure width, in units of the font size, from which all labels of an axis fit."""
 TWO_COLUMNS: Final = 19.0
-"""The same of axes, and of a legend in columns."""
+"""Axes width, in units of the font size, from which a legend in columns fits."""
 WIDER_TITLE: Final = 1.08
-"""How much wider than its axes a title may be."""
+"""Largest width of a title over the width of its axes."""
 HEAVIER: Final = 1.5
-"""How much thicker lines and marks are on a slide."""
+"""Factor by which lines and markers are heavier on a slide."""
 
 
 @contextmanager
 def context(width: float = WIDTH, look: Look = "paper") -> Iterator[None]:
-    """Return a context in which figures so many inches wide are drawn and saved. A letter that the
-    font lacks, of foreign text, is shown as a box, without a warning.
+    """Provide the style for figures of a width in inches. Characters of foreign text that the font
+    lacks are drawn as boxes, without a warning.
     """
-    chosen = SLIDES if look == "slides" else COLUMN if width < NARROW else {}
-    with rc_context(STYLE | chosen), warnings.catch_warnings():  # type: ignore[arg-type]
+    differences = SLIDES if look == "slides" else COLUMN if width < NARROW else {}
+    with rc_context(STYLE | differences), warnings.catch_warnings():  # type: ignore[arg-type]
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         yield
 
 
 def narrow(axes: Axes) -> bool:
-    """Whether the axes stand in a figure that has room for few letters: in one column of two, or
-    on a slide.
-    """
+    """Return whether the figure of the axes is narrow for its font: one column, or a slide."""
     figure = axes.get_figure(root=True)
     return figure is not None and figure.get_figwidth() * 72 < ROOMY * rcParams["font.size"]
 
 
 def letters(axes: Axes) -> float:
-    """How many sizes of their type axes are wide, before they are laid out."""
+    """Return the width of axes in units of the font size, before layout."""
     figure = axes.get_figure(root=True)
     wide = axes.get_position().width * (figure.get_figwidth() if figure else WIDTH)
     return float(72.0 * wide / rcParams["font.size"])
 
 
 def labels_that_fit(axes: Axes) -> int:
-    """How many labels of ticks have room below one another, at least two."""
+    """Return how many tick labels fit on the vertical axis, at least two."""
     figure = axes.get_figure(root=True)
     high = axes.get_position().height * (figure.get_figheight() if figure else WIDTH)
     return max(2, int(0.8 * 72.0 * high / (1.25 * rcParams["font.size"])))
 
 
 def stacked(axes: Sequence[Axes]) -> bool:
-    """Whether axes stand below one another."""
+    """Return whether axes are stacked vertically."""
     first, last = axes[0].get_position(), axes[-1].get_position()
     return bool(last.y1 <= first.y0)
 
@@ -158,8 +153,8 @@ def legend_below(
     columns: int = 2,
     entries: Sequence[tuple[Any, str]] | None = None,
 ) -> None:
-    """Put the legend below the axes, behind ticks and label, where it covers no data; what was
-    measured comes first. It has the entries of the axes, or those given.
+    """Put the legend below the axes, their ticks and label, with measured entries first. Entries
+    are those of the axes, or `entries`.
     """
     if entries is None:
         pairs = zip(*axes.get_legend_handles_labels(), strict=True)
@@ -183,26 +178,26 @@ def legend_below(
 
 
 def legend_shared(axes: Sequence[Axes], *, columns: int = 1) -> None:
-    """Give panels one legend, each of its entries once: below the last of panels that stand below
-    one another; else parted, the first entries below the first panel, the others below the next.
+    """Give panels one legend without repeated entries: below the last of stacked panels; otherwise
+    split evenly over the panels.
     """
-    found = {
+    handle_of = {
         label: handle
         for axis in axes
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
     }
-    labels = sorted(found, key=lambda label: not label.startswith("measured"))
-    entries = [(found[label], label) for label in labels]
+    labels = sorted(handle_of, key=lambda label: not label.startswith("measured"))
+    entries = [(handle_of[label], label) for label in labels]
     if stacked(axes):
         legend_below(axes[-1], columns=columns, entries=entries)
         return
-    each = -(-len(entries) // len(axes))
+    size = -(-len(entries) // len(axes))
     for index, axis in enumerate(axes):
-        legend_below(axis, columns=columns, entries=entries[index * each : (index + 1) * each])
+        legend_below(axis, columns=columns, entries=entries[index * size : (index + 1) * size])
 
 
 def legends_once(axes: Sequence[Axes], *, columns: int = 1) -> None:
-    """Give each panel a legend below it, of what no panel before it has explained."""
+    """Give each panel a legend below it, without entries of earlier panels."""
     known: set[str] = set()
     for axis in axes:
         pairs = list(zip(*axis.get_legend_handles_labels(), strict=True))
@@ -213,32 +208,30 @@ def legends_once(axes: Sequence[Axes], *, columns: int = 1) -> None:
 
 
 def for_slides(figure: Figure) -> None:
-    """Make lines and marks heavier, in legends too."""
+    """Make lines and markers heavier, also in legends."""
     legends = [axes.get_legend() for axes in figure.axes] + figure.legends
     drawn = [line for axes in figure.axes for line in axes.lines]
-    for line in drawn + [line for one in legends if one for line in one.get_lines()]:
+    for line in drawn + [line for legend in legends if legend for line in legend.get_lines()]:
         line.set_linewidth(HEAVIER * line.get_linewidth())
         line.set_markersize(HEAVIER * line.get_markersize())
-    for crowd in figure.findobj(PathCollection):
-        crowd.set_sizes(HEAVIER**2 * crowd.get_sizes())
+    for markers in figure.findobj(PathCollection):
+        markers.set_sizes(HEAVIER**2 * markers.get_sizes())
 
 
 def lay_out(figure: Figure) -> None:
-    """Lay a figure out; titles wider than their axes are broken into lines, and what depends on the
-    room that was found is laid out again.
-    """
+    """Lay out a figure; wrap titles wider than their axes, and repeat the layout if needed."""
     engine = figure.get_layout_engine()
-    assert engine is not None, "a figure is made with constrained layout"
+    assert engine is not None, "figures use constrained layout"
     engine.execute(figure)
     wrapped = [axes for axes in figure.axes if _wrapped(axes)]
     if wrapped or any(narrow(axes) for axes in figure.axes[:1]):
         engine.execute(figure)
-    # Laid out once, for every kind of file; "none" would be an engine, which draws twice to save.
+    # One layout for all file formats; the engine "none" would draw twice on saving.
     figure.set_layout_engine(None)
 
 
 def _wrapped(axes: Axes) -> bool:
-    """Break a title that is wider than its axes; whether there was one."""
+    """Wrap a title that is wider than its axes; return whether it was."""
     title = axes.get_title(loc="left")
     if not title.strip() or "\n" in title:
         return False
@@ -249,16 +242,17 @@ def _wrapped(axes: Axes) -> bool:
 
 
 def nothing(axes: Axes, words: str) -> None:
-    """Say on empty axes why they are."""
+    """Write on empty axes why they are empty."""
     axes.set(xticks=[], yticks=[])
     axes.text(0.5, 0.5, words, ha="center", va="center", color=GREY, transform=axes.transAxes)
 
 
-def size_axis(axes: Axes, largest: float, label: str) -> None:
-    """Make x a logarithmic axis from 1 with whole numbers on it."""
+def size_axis(axes: Axes, largest: float, label: str, *, few: bool = False) -> None:
+    """Make the x axis logarithmic from 1, with integer tick labels; `few` for a narrow panel."""
     axes.set_xscale("log", base=2)
-    powers = [2**k for k in range(0, 40, 2 if largest > 300 else 1) if 2**k <= largest]
-    axes.set_xticks(powers, [f"{power:,}" for power in powers])
+    exponents = range(0, 13, 3) if few else range(0, 40, 2 if largest > 300 else 1)
+    ticks = [2**exponent for exponent in exponents if 2**exponent <= largest]
+    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     axes.set_xticks([], minor=True)
     axes.set_xlim(0.92, largest * 1.09)
     axes.set_xlabel(label)

@@ -1,1 +1,1 @@
-"""The page of one run."""
+"""Report page of one run."""

@@ -1,7 +1,7 @@
-"""Key results as cards: what a page begins with.
+"""Cards of key results, at the top of the page.
 
-Everything on a card is a key result of the run (`key_results` of /summary, JSON); only its curve
-is drawn here.
+All text of a card comes from the key results of the run (`key_results` of /summary, JSON); this
+module draws only the curve.
 """
 
 from __future__ import annotations
@@ -13,24 +13,18 @@ import xarray as xr
 from markupsafe import Markup
 
 from reports.figures.rendering import rendered
-from reports.figures.sparkline import WORDS, sparkline
+from reports.figures.sparkline import sparkline
 from reports.page import header
-from reports.page.bounds import cost_in_short
 from reports.page.svg import inline_svg
 from reports.run import Run, key_results
 from reports.text.key_result import limits_in_words, number_in_words, sentence, states
+from reports.topics.bounds import cost_in_short
+from reports.topics.listed import ENTRIES
 
-TITLES: Final = {
-    "norms": "Value norms",
-    "similarity": "Similarity",
-    "weights": "Weights",
-    "separability": "Separability",
-    "bounds": "Bounds",
-    "directions": "Directions",
-}
+ENTRY_OF: Final = {entry.key: entry for entry in ENTRIES if entry.card}
 SYMBOLS: Final = {"holds": "✓", "fails": "✗", "mixed": "✓✗", "undetermined": "?"}
 STATES: Final = {"holds": "✓", "undetermined": "?", "fails": "✗", "no_estimate": "–"}
-"""How heads of a strip are marked."""
+"""Symbols of states in a strip."""
 ANSWERED: Final = {
     "confirmed": "✓",
     "contradicted": "✗",
@@ -38,12 +32,12 @@ ANSWERED: Final = {
     "undetermined": "?",
     "not testable here": "–",
 }
-"""How answers of the scoreboard are marked."""
+"""Symbols of the scoreboard's answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A key result as a page shows it."""
+    """A key result as shown on the page."""
 
     key: str
     title: str
@@ -52,54 +46,58 @@ class Card:
     verdict: str
     number: str
     limits: str
-    """Ends of the number's interval; empty where it has none."""
+    """Limits of the number's interval; empty without an interval."""
     strip: list[tuple[str, str, int, str]]
-    """State, symbol, how many, and what they are called."""
+    """State, symbol, count and label."""
     of: str
     curve: Markup | None
     words: str
     shown: str
-    """Id of the topic that shows how."""
+    """Id of the topic with details."""
     cost: str
-    """What the fit costs the bounds; empty of what is no assumption."""
+    """Cost of the fit to the bounds; empty if the topic is not an assumption."""
     sentence: str
-    """The answer as a sentence to be quoted."""
+    """The answer as a sentence to quote."""
 
     @property
-    def neither(self) -> str:
-        """How many are undetermined, of how many; empty for none."""
-        counted = {state: number for state, _, number, _ in self.strip}
-        if not counted.get("undetermined") or self.key == "bounds":  # these lie outside
+    def undetermined(self) -> str:
+        """Sentence with the number of undetermined heads; empty for none."""
+        counts = {state: number for state, _, number, _ in self.strip}
+        undetermined = counts.get("undetermined", 0)
+        if not undetermined or self.key == "bounds":  # these values lie outside
             return ""
-        return f"Of {sum(counted.values()):,} {self.of} {counted['undetermined']:,} are"
+        verb = "is" if undetermined == 1 else "are"
+        return f"{undetermined:,} of {sum(counts.values()):,} {self.of} {verb} undetermined."
 
 
 def cards(run: Run, folder: str = "") -> list[Card]:
-    """The key results of a run, or of a part with files in `folder`; none of one confronted before
-    there were any.
-    """
+    """Return the cards of a run, or of the part in `folder`; empty without key results."""
     suffix = f"-{folder}" if folder else ""
     return [_card(result, run, suffix) for result in key_results(run.summary.attrs)]
 
 
 def cards_without_curves(summary: xr.Dataset) -> list[Card]:
-    """The key results of a /summary that came without the run behind it."""
+    """Return the cards of a /summary without its run."""
     return [_card(result, None, "") for result in key_results(summary.attrs)]
 
 
 def curve_of(key: str, run: Run, name: str = "curve") -> Markup | None:
-    """The curve behind a key result, whose ids begin with `name`; None where there is none."""
-    figure = sparkline(key, run)
+    """Return the sparkline of a key result, with ids that start with `name`, or None."""
+    entry = ENTRY_OF.get(key)
+    if entry is None or (draw := entry.curve) is None:
+        return None
+    figure = sparkline(lambda axes: draw(axes, run))
     if figure is None:
         return None
-    return inline_svg(rendered(figure, "svg"), f"{name}-{key}", WORDS.get(key, ""))
+    return inline_svg(rendered(figure, "svg"), f"{name}-{key}", entry.curve_words)
 
 
 def _card(result: dict[str, Any], run: Run | None, suffix: str) -> Card:
     key, counts = result["key"], result["counts"]
+    entry = ENTRY_OF.get(key)
     return Card(
         key=key,
-        title=TITLES.get(key, key),
+        title=entry.card if entry else key,
         answer=result["answer"],
         symbol=SYMBOLS[result["answer"]],
         verdict=result["verdict"],
@@ -115,5 +113,5 @@ def _card(result: dict[str, Any], run: Run | None, suffix: str) -> Card:
         sentence=sentence(result, header.model_name(run) if run else "this model"),
         of=counts["of"],
         curve=curve_of(key, run, f"curve{suffix}") if run else None,
-        words=WORDS.get(key, ""),
+        words=entry.curve_words if entry else "",
     )

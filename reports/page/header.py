@@ -1,8 +1,7 @@
-"""What was measured, for a reader's eyes: the header's few facts, and everything else of a run's
-provenance in two columns.
+"""Header of a report: main facts, warnings, parity check, and the complete provenance of a run.
 
-Provenance is foreign: any name may be missing or new, any text may hold markup. Nothing here is
-escaped; the template does that.
+Provenance is foreign: names may be missing or new, and texts may contain markup. The template
+escapes them; this module does not.
 """
 
 from __future__ import annotations
@@ -13,18 +12,18 @@ from hashlib import sha256
 from typing import Any
 
 from reports.run import Run
-from reports.tables.kinds import kinds
 from reports.text.number import MISSING, count, rounded
 from reports.text.printable import printable
+from reports.topics.kinds import kinds
 
 STAGES = ("capture", "fit", "confront", "effective", "ablation", "normaliser", "report")
-"""The order in which a run's stages are named."""
+"""Order of a run's stages."""
 MOST_ITEMS = 12
-"""Items of a list that are written out; of a longer one the number and the ends are."""
+"""Longest list that is printed in full; for a longer one, its length and its ends are printed."""
 
 
 def header(run: Run, seconds: Mapping[str, float] | None) -> list[tuple[str, str]]:
-    """The facts that head the report: model, text, documents, tokens, time where it is known."""
+    """Return the main facts of the report: model, text, documents, tokens, and time if known."""
     model, corpus = (run.attrs.get(name) for name in ("model", "corpus"))
     facts = [
         ("Model", model_name(run)),
@@ -32,9 +31,9 @@ def header(run: Run, seconds: Mapping[str, float] | None) -> list[tuple[str, str
         ("Text", _named(corpus, ("name", "source", "corpus", "path")) or MISSING),
         *_sampled(run, corpus),
         ("Documents", f"{run.documents:,}"),
-        ("Tokens a document", f"{run.positions:,}"),
-        ("Tokens in all", f"{run.documents * run.positions:,}"),
-        *_seen(run),
+        ("Tokens per document", f"{run.positions:,}"),
+        ("Total tokens", f"{run.documents * run.positions:,}"),
+        *_visible(run),
         *_position_0(run),
     ]
     known = {
@@ -43,33 +42,30 @@ def header(run: Run, seconds: Mapping[str, float] | None) -> list[tuple[str, str
         if math.isfinite(float(value))
     }
     if known:
-        order = sorted(
-            known,
-            key=lambda stage: (STAGES.index(stage) if stage in STAGES else len(STAGES), stage),
-        )
+        order = [stage for stage in STAGES if stage in known]
+        order += sorted(known.keys() - order)
         parts = ", ".join(f"{stage} {duration(known[stage])}" for stage in order)
-        facts.append(
-            ("Time", duration(sum(known.values())) + (f" ({parts})" if len(known) > 1 else ""))
-        )
+        total = duration(sum(known.values()))
+        facts.append(("Time", f"{total} ({parts})" if len(known) > 1 else total))
     return facts
 
 
-def _seen(run: Run) -> list[tuple[str, str]]:
-    """How many tokens the last query sees, where layers differ in it."""
-    every = run.attrs.get("part", {}).get("every", ())
-    seen = ", ".join(f"{tokens:,} in {count(layers, 'layer')}" for tokens, layers in every)
-    return [("Tokens that the last query sees", seen)] if seen else []
+def _visible(run: Run) -> list[tuple[str, str]]:
+    """Return the number of tokens visible to the last query, if layers differ."""
+    parts = run.attrs.get("part", {}).get("every", ())
+    visible = ", ".join(f"{tokens:,} in {count(layers, 'layer')}" for tokens, layers in parts)
+    return [("Tokens visible to the last query", visible)] if visible else []
 
 
 def _position_0(run: Run) -> list[tuple[str, str]]:
-    """What stands at position 0, where the run tells, and how many heads see it."""
+    """Return the token at position 0, if known, and the number of heads that see it."""
     part, facts = run.attrs.get("part", {}), []
-    found = -1 if run.sinks_found is None else int(run.sinks_found["first_is_bos"])
-    if found == 0:
-        facts.append(("Position 0", "a token of the text, no beginning-of-text token"))
-    elif found > 0:
-        of = count(run.documents, "document")
-        facts.append(("Position 0", f"the beginning-of-text token in {found} of {of}"))
+    with_bos = -1 if run.sinks_found is None else int(run.sinks_found["first_is_bos"])
+    if with_bos == 0:
+        facts.append(("Position 0", "a token of the text, not a beginning-of-text token"))
+    elif with_bos > 0:
+        documents = count(run.documents, "document")
+        facts.append(("Position 0", f"the beginning-of-text token in {with_bos} of {documents}"))
     if part:
         seeing = sum(layers for tokens, layers in part["every"] if tokens == run.positions)
         heads = run.capture.sizes["head"]
@@ -78,9 +74,7 @@ def _position_0(run: Run) -> list[tuple[str, str]]:
 
 
 def _sampled(run: Run, corpus: Any) -> list[tuple[str, str]]:
-    """Of which population the documents are, of which kinds, and the sha256 of all their texts: of
-    the documents' own sha256, as hexadecimal digits, one after the other.
-    """
+    """Return population and kinds of the documents, and the SHA-256 of their joined digests."""
     rows = run.attrs.get("manifest", {}).get("documents", [])
     digests = [str(row["text_sha256"]) for row in rows if row.get("text_sha256")]
     facts = [
@@ -92,49 +86,51 @@ def _sampled(run: Run, corpus: Any) -> list[tuple[str, str]]:
 
 
 FEW = 8
-"""Documents below which the page warns: what intervals and verdicts are worth was simulated with
-eight (docs/studies/intervals.md).
+"""Number of documents below which the page warns; intervals and verdicts were validated by
+simulation with eight (docs/studies/intervals.md).
 """
 
 
 def warnings(run: Run) -> list[str]:
-    """What a reader must know before any number: that nobody compared what was measured with the
-    model, that documents are few, or shorter than the model's sliding window.
+    """Return warnings: no parity check, a selected part of a run, few documents, or documents
+    shorter than the sliding window.
     """
-    given = unchecked(run.attrs)
-    said = [UNCHECKED] if given else []
-    more = "Give more documents." if given else "Measure more with --documents."
-    if left := run.attrs.get("selection"):
-        labels = "; ".join(f"{dim} {', '.join(map(str, left[dim]))}" for dim in left)
-        said.append(f"A part of a run: {labels}. Nothing here speaks of the whole model.")
+    is_unchecked = unchecked(run.attrs)
+    lines = [UNCHECKED] if is_unchecked else []
+    remedy = "Use more documents." if is_unchecked else "Measure more with --documents."
+    if selection := run.attrs.get("selection"):
+        labels = "; ".join(f"{dim} {', '.join(map(str, selection[dim]))}" for dim in selection)
+        lines.append(
+            f"A selection of a run: {labels}. The results do not describe the whole model."
+        )
     if run.documents == 1:
-        said.append(
-            "One document: no number has a standard error or an interval, and nothing here speaks"
-            f" of other texts. {more}"
+        lines.append(
+            "One document: numbers have no standard error or interval, and the results do not"
+            f" generalise to other texts. {remedy}"
         )
     elif run.documents < FEW:
-        said.append(
+        lines.append(
             f"{run.documents} documents, fewer than {FEW}: intervals are wide (Student’s t with"
-            f" {count(run.documents - 1, 'degree')} of freedom), and how often they hold was not"
-            f" simulated for so few. {more}"
+            f" {count(run.documents - 1, 'degree')} of freedom), and their coverage has not been"
+            f" simulated for so few documents. {remedy}"
         )
     model = run.attrs.get("model")
     window = model.get("sliding_window") if isinstance(model, Mapping) else None
     if isinstance(window, int) and run.positions <= window:
-        said.append(
-            f"The model’s sliding window has {window:,} tokens, a document {run.positions:,}: it"
-            " never closes, so sliding layers see all of a document, as the others do."
+        lines.append(
+            f"The model’s sliding window has {window:,} tokens and a document {run.positions:,}:"
+            " sliding-window layers see the whole document, like all other layers."
         )
-    return said
+    return lines
 
 
 def model_name(run: Run) -> str:
-    """What the run calls its model."""
+    """Return the name of the model in the run."""
     return _named(run.attrs.get("model"), ("id", "model", "name")) or "unnamed model"
 
 
 def duration(seconds: float) -> str:
-    """A time for people: `8.3 s`, `2 min 05 s`, `1 h 02 min`."""
+    """Format a duration: `8.3 s`, `2 min 05 s`, `1 h 02 min`."""
     if seconds < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -146,11 +142,9 @@ def duration(seconds: float) -> str:
 
 
 def entries(attrs: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Everything of the provenance as (name, value), nested names joined by arrows, in the order
-    of names.
-    """
-    told = _flattened({name: attrs[name] for name in attrs if name != "part"}, ())
-    return [(printable(name), printable(value)) for name, value in told]
+    """Return the sorted provenance as pairs (name, value), with nested names joined by arrows."""
+    flat = _flattened({name: attrs[name] for name in attrs if name != "part"}, ())
+    return [(printable(name), printable(value)) for name, value in flat]
 
 
 PARITY = (
@@ -159,23 +153,23 @@ PARITY = (
     ("hidden", "last hidden states, largest relative difference"),
     ("invisible", "largest weight on a position that the token cannot see"),
 )
-"""What the parity check keeps, by name in the store and in words."""
+"""Results of the parity check: name in the store and label."""
 
 
 UNCHECKED = (
-    "Not parity-checked: weights and values were made by another program and given as tensors, and"
-    " nobody compared them with the model’s own."
+    "Not parity-checked: weights and values come from another program as tensors, and were not"
+    " compared with the model’s."
 )
 
 
 def unchecked(attrs: Mapping[str, Any]) -> bool:
-    """Whether the run says that there was no model to compare with."""
-    kept = attrs.get("parity")
-    return isinstance(kept, Mapping) and kept.get("checked") is False
+    """Return whether the run records that there was no model to compare with."""
+    checks = attrs.get("parity")
+    return isinstance(checks, Mapping) and checks.get("checked") is False
 
 
 def parity(attrs: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The parity check's largest differences as (what, value); empty where none was kept."""
+    """Return the largest differences of the parity check as pairs (label, value), if any."""
     return [
         (row["words"], str(row["value"]) if row["name"] == "layer" else _two(row["value"]))
         for row in parity_numbers(attrs)
@@ -183,20 +177,18 @@ def parity(attrs: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def parity_numbers(attrs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The same as numbers, each with its name in the store; a difference that is not finite is
-    None.
-    """
-    kept = attrs.get("parity")
-    if not isinstance(kept, Mapping):
+    """Return the largest differences of the parity check as numbers; None if not finite."""
+    checks = attrs.get("parity")
+    if not isinstance(checks, Mapping):
         return []
     rows: list[dict[str, Any]] = [
-        {"name": name, "words": words, "value": float(kept[name])}
+        {"name": name, "words": words, "value": float(checks[name])}
         for name, words in PARITY
-        if isinstance(kept.get(name), (int, float))
+        if isinstance(checks.get(name), (int, float))
     ]
-    if "layer" in kept:
+    if "layer" in checks:
         words = "layer of the largest |Δα|"
-        rows.append({"name": "layer", "words": words, "value": int(kept["layer"])})
+        rows.append({"name": "layer", "words": words, "value": int(checks["layer"])})
     return [row | {"value": row["value"] if math.isfinite(row["value"]) else None} for row in rows]
 
 
@@ -207,7 +199,7 @@ def _two(value: float | None) -> str:
 def _architecture(run: Run, model: Mapping[str, Any]) -> str:
     sizes = run.capture.sizes
     parts = [str(model["family"])] if model.get("family") else []
-    heads, kv_heads = count(sizes["head"], "head"), count(sizes["kv_head"], "value head")
+    heads, kv_heads = count(sizes["head"], "head"), count(sizes["kv_head"], "KV head")
     parts += [
         f"{count(run.attrs.get('part', {}).get('of', sizes['layer']), 'layer')} of {heads}"
         + ("" if sizes["head"] == sizes["kv_head"] else f" ({kv_heads})")

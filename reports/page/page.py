@@ -1,5 +1,5 @@
-"""One self-contained report.html: it opens offline, prints well, and fetches nothing. Beside it its
-numbers, and the same figures and tables, as files.
+"""Report page: a self-contained report.html that opens offline, prints well and fetches nothing,
+with report.json and the same figures and tables as files.
 
 Imports jinja2 with autoescape on: model names, text names and provenance are foreign.
 """
@@ -22,32 +22,31 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from reports.figures.every import Plan, draw, plans, write_caption, write_figure
+from reports.figures.plan import Plan, draw, write_caption, write_figure
 from reports.files import replaced
 from reports.page import header, record
 from reports.page.cards import Card, cards
-from reports.page.explorer.explorer import explorer, vega_bundle
-from reports.page.plans import PLANS
+from reports.page.explorer import explorer, vega_bundle
 from reports.page.svg import shown
 from reports.page.topics import Topic, topics
-from reports.page.where import lines_of_claims
 from reports.run import Run, listed, parts
-from reports.tables.every import tables, write_table
 from reports.tables.table import Table
-from reports.tables.verdict_heads import DETAILS
+from reports.tables.writing import write_table
 from reports.text.latex import prose_html
 from reports.text.printable import printable, printable_data
+from reports.topics.listed import ENTRIES, plans, tables
+from reports.topics.verdicts import DETAILS, lines_of_claims
 
 PAGE_NAME, RECORD_NAME = "report.html", "report.json"
 VERDICTS = ("scoreboard", "verdicts", "verdict_layers")
 MOST_VERDICTS = 6000
-"""Rows of the table of every verdict that the page holds; a longer one is a file alone."""
+"""Most rows of the table of all verdicts on the page; a longer table is only a file."""
 APART = {*VERDICTS, DETAILS, "heads", "errata"}
-"""Tables that stand in sections of their own."""
+"""Tables with a separate section."""
 FIRST = ("claims", "idea")
-"""Figures that stand before the topics."""
+"""Figures before the topics."""
 SENTENCES = ("separability", "norms", "similarity", "weights", "bounds")
-"""Key results of the five sentences, in their order."""
+"""Key results of the five sentences, in order."""
 
 
 def write_page(
@@ -58,24 +57,30 @@ def write_page(
     commands: Sequence[str] = (),
     path: str = "run.zarr",
 ) -> Path:
-    """Write report.html, report.json with its numbers, figures/*.pdf and *.png with their captions,
-    and tables/*.tex and *.md, each file in one step, the page last; returns its path. A run in
-    parts (`reports.run.parts`) has the figures and tables of each one after the other on the page,
-    and in folders of their own.
+    """Write the page, report.json, figures with captions, and tables, and return the page's path.
 
-    seconds: wall time by stage, shown in the header, and not in report.json. commands: those that
-    made the run. path: the run as a command is given it, for those that the page shows.
+    Each file is replaced in one step, the page last. The page shows the parts of a run
+    (`reports.run.parts`) one after another; their figures and tables have separate folders.
+
+    Args:
+        tree: the run, as `geostat.display.tree.with_display` returns it.
+        out: folder of report.html, report.json, figures/ and tables/.
+        seconds: wall time by stage, for the header; not in report.json.
+        commands: commands that produced the run.
+        path: path of the run in the commands that the page shows.
 
     Raises:
         InputError: if the run lacks a group, or the folder cannot be written.
     """
-    shown_apart = [
-        part(Run.of(of), tables(of), out, folder, path) for folder, of in parts(tree).items()
+    page_parts = [
+        part(Run.of(node), tables(node), out, folder, path) for folder, node in parts(tree).items()
     ]
-    first = shown_apart[0]
+    first = page_parts[0]
     facts, errata = header.header(first.run, seconds), first.tables.get("errata")
-    told = record.of_page(first.run, [one.record for one in shown_apart], errata, commands)
-    replaced(out / RECORD_NAME, record.as_text(told))
+    content = record.of_page(
+        first.run, [page_part.record for page_part in page_parts], errata, commands
+    )
+    replaced(out / RECORD_NAME, record.as_text(content))
     page = template("page.html").render(
         model=header.model_name(first.run),
         facts=facts,
@@ -84,8 +89,8 @@ def write_page(
         documents=f"{first.run.counted('document')} of {first.run.positions:,} tokens",
         text=dict(facts)["Text"],
         warnings=header.warnings(first.run),
-        parts=shown_apart,
-        costs=any(card.cost for one in shown_apart for card in one.cards),
+        parts=page_parts,
+        costs=any(card.cost for page_part in page_parts for card in page_part.cards),
         errata=errata,
         parity=header.parity(first.run.attrs),
         unchecked=header.UNCHECKED if header.unchecked(first.run.attrs) else "",
@@ -96,71 +101,71 @@ def write_page(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A run, or the layers of one that see equally many tokens, as the page shows them."""
+    """A run, or its layers with one number T of visible tokens, as shown on the page."""
 
     run: Run
     folder: str
     tables: dict[str, Table]
     sentences: list[tuple[str, str, str]]
-    """Each short and in full, and the topic that it leads to; those of a run without key results
-    are in full alone.
+    """Triples of short sentence, full sentence and id of the linked topic; only the full sentence
+    is set for a run without key results.
     """
     cards: list[Card]
     topics: list[Topic]
     body: Markup
     record: dict[str, Any]
-    """Its numbers, for report.json."""
+    """Numbers for report.json."""
 
     @property
     def ids(self) -> set[str]:
-        """What its cards can lead to."""
+        """Ids that cards can link to."""
         return set(re.findall(r'\bid="([^"]+)"', self.body))
 
     @property
     def claims(self) -> bool:
-        """Whether there are tables of verdicts."""
+        """Whether the part has tables of verdicts."""
         return any(name in self.tables for name in VERDICTS)
 
 
-def part(run: Run, made: dict[str, Table], out: Path, folder: str, path: str) -> Part:
-    """Write figures and tables of a part into its folder, and return what the page shows of it."""
+def part(run: Run, by_name: dict[str, Table], out: Path, folder: str, path: str) -> Part:
+    """Write figures and tables of a part into its folder, and return its content of the page."""
     answers = cards(run, folder)
     drawn = {plan: draw(plan, run) for plan in _in_order(plans(run))}
-    write_beside(drawn, made, out, folder)
+    write_figures_and_tables(drawn, by_name, out, folder)
     figures = shown(drawn, run, "{plan.title} {caption.finding}")
-    for one in figures:
-        write_caption(one.plan, one.caption, out / "figures", part=folder)
-    apart = {one.plan.name: one for one in figures if one.plan.name in FIRST}
-    rest = [one for one in figures if one.plan.name not in apart]
-    details = made.get(DETAILS)
+    for figure in figures:
+        write_caption(figure.plan, figure.caption, out / "figures", part=folder)
+    leading = {figure.plan.name: figure for figure in figures if figure.plan.name in FIRST}
+    rest = [figure for figure in figures if figure.plan.name not in leading]
+    details = by_name.get(DETAILS)
     details = details if details and len(details.rows) <= MOST_VERDICTS else None
     on_page = {
         name: table
-        for name, table in made.items()
+        for name, table in by_name.items()
         if not table.only_latex and name != "errata" and (name != DETAILS or details)
     }
     in_topics = {name: table for name, table in on_page.items() if name not in APART}
-    told = run.attrs.get("part")
+    part = run.attrs.get("part")
     of_topics = topics(run, answers, rest, in_topics, path)
     body = template("part.html").render(
-        part=told,
+        part=part,
         folder=folder and f"{folder}/",
         queries=run.queries,
         path=shlex.quote(path),
-        # What is measured is said once, before the first part.
-        idea=apart.get("idea") if told is None or told["tokens"] == told["every"][0][0] else None,
-        claims=apart.get("claims"),
+        # The introduction appears once, before the first part.
+        idea=leading.get("idea") if part is None or part["tokens"] == part["every"][0][0] else None,
+        claims=leading.get("claims"),
         lines=lines_of_claims(run),
         topics=of_topics,
-        verdicts=[made[name] for name in VERDICTS if name in made],
+        verdicts=[by_name[name] for name in VERDICTS if name in by_name],
         details=details,
-        heads=made.get("heads"),
+        heads=by_name.get("heads"),
         explorer=explorer(run),
     )
     return Part(
         run=run,
         folder=folder,
-        tables=made,
+        tables=by_name,
         sentences=_sentences(run, answers),
         cards=answers,
         topics=of_topics,
@@ -170,9 +175,9 @@ def part(run: Run, made: dict[str, Table], out: Path, folder: str, path: str) ->
 
 
 def _in_order(known: Sequence[Plan]) -> list[Plan]:
-    """Figures as they stand on the page: first those before the topics, then by topic."""
-    by_topic = [name for plan in PLANS for name in plan.figures]
-    order = {name: place for place, name in enumerate((*FIRST, *by_topic))}
+    """Return figures in the order of the page: those before the topics, then by topic."""
+    by_topic = [name for entry in ENTRIES for name in entry.figures]
+    order = {name: index for index, name in enumerate((*FIRST, *by_topic))}
     return sorted(known, key=lambda plan: order.get(plan.name, len(order)))
 
 
@@ -187,26 +192,26 @@ def _sentences(run: Run, answers: Sequence[Card]) -> list[tuple[str, str, str]]:
 
 
 def scoped(html: str, folder: str) -> Markup:
-    """Make the ids of a part, and what refers to them, its own."""
+    """Append the folder of a part to its ids and to references to them."""
     if not folder:
         return Markup(html)
-    own = re.sub(r'(\b(?:id|list)="|href="#|url\(#)([^")]+)', rf"\g<1>\g<2>-{folder}", html)
-    return Markup(own)
+    unique = re.sub(r'(\b(?:id|list)="|href="#|url\(#)([^")]+)', rf"\g<1>\g<2>-{folder}", html)
+    return Markup(unique)
 
 
-def write_beside(
-    drawn: Mapping[Plan, Figure], made: Mapping[str, Table], out: Path, folder: str = ""
+def write_figures_and_tables(
+    drawn: Mapping[Plan, Figure], by_name: Mapping[str, Table], out: Path, folder: str = ""
 ) -> None:
-    """Write figures and tables into the folders beside a page, or into `folder` in these."""
+    """Write figures and tables into figures/ and tables/ of `out`, or into `folder` in these."""
     for plan, figure in drawn.items():
         write_figure(plan.name, figure, out / "figures" / folder)
-    for table in made.values():
+    for table in by_name.values():
         write_table(table, out / "tables", part=folder)
 
 
 def template(name: str) -> Template:
-    """A template by its name: page.html and comparison.html fill one frame.html with the parts
-    of parts.html. What is foreign is escaped, and printable.
+    """Return a template by name: page.html and comparison.html extend frame.html with macros of
+    parts.html. Foreign text is escaped and printable.
     """
     environment = Environment(
         loader=PackageLoader("reports.page", "templates"),
@@ -224,36 +229,36 @@ def template(name: str) -> Template:
     return environment.get_template(name)
 
 
-def _json(value: Any, **how: Any) -> str:
-    return json.dumps(printable_data(value), allow_nan=False, **how)
+def _json(value: Any, **kwargs: Any) -> str:
+    return json.dumps(printable_data(value), allow_nan=False, **kwargs)
 
 
 RUNS_CODE: Final = {"--trust-remote-code", "--allow-pickle"}
-"""Options by which a command runs what somebody else wrote."""
+"""Options that let a command run foreign code."""
 
 
 def copyable(command: str) -> bool:
-    """Whether a recorded command, which whoever made the run may have written, is one line of
-    geostat with each word quoted, that runs no code of others.
+    """Return whether a recorded command, which may be foreign, is a single quoted geostat command
+    that runs no foreign code.
 
     >>> copyable("geostat run 'a b' --out x"), copyable("geostat run $(rm -r ~)")
     (True, False)
     """
     try:
         words = shlex.split(command)
-    except ValueError:  # quotes that do not close
+    except ValueError:  # unbalanced quotes
         return False
     plain = command.isprintable() and command == shlex.join(words)
     return plain and words[:1] == ["geostat"] and RUNS_CODE.isdisjoint(words)
 
 
 SCRIPTS: Final = {"page": ("page.js",), "explorer": ("what_if.js", "explorer.js")}
-"""Files of the page's scripts; that of Vega comes with its package."""
+"""Files of the page's scripts; Vega comes with its package."""
 
 
 @cache
 def script(name: str) -> Markup:
-    """One of the page's own scripts, in which nothing foreign stands."""
+    """Return a script of the page, which contains no foreign text."""
     if name == "vega":
         return Markup("(() => { " + vega_bundle() + " })();")
     folder = Path(__file__).with_name("templates")
@@ -263,9 +268,7 @@ def script(name: str) -> Markup:
 
 @cache
 def policy(*names: str) -> str:
-    """The content security policy of a page with these scripts: no other one runs, and nothing is
-    fetched or sent.
-    """
+    """Return the content security policy of a page: only these scripts run, nothing is fetched."""
     digests = (sha256(script(name).encode("utf-8")).digest() for name in names)
     known = " ".join(f"'sha256-{b64encode(digest).decode('ascii')}'" for digest in digests)
     return (

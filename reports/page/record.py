@@ -1,9 +1,7 @@
-"""report.json: the numbers of a page as data, for programs. `report.schema.json` beside this file
-describes it.
+"""report.json: numbers of a page for programs, described by `report.schema.json` in this folder.
 
-Equal runs give equal files, byte for byte: wall times are left out. Curves that are drawn, and what
-the explorer shows of single heads, are variables of the run and stay there. Imports numpy and
-xarray.
+Equal runs give equal files, byte for byte: wall times are excluded. Curves and values of single
+heads are variables of the run and are not repeated. Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -17,17 +15,17 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
-from reports.figures.captions.caption import Quoted
+from reports.figures.caption import Quoted
 from reports.page import header
 from reports.page.cards import Card
 from reports.page.svg import Shown
 from reports.page.topics import Topic
-from reports.run import Run, column, key_results, listed, words_of
+from reports.run import Run, claims_of, codes_of, column, key_results, listed
 from reports.tables.table import Table
 from reports.text.printable import printable_data
 
 FORMAT: Final = "geostat-report-1"
-"""Name and version of the format; the number grows when a reader of the last one would stumble."""
+"""Name and version of the format; incompatible changes increase the version."""
 SCHEMA: Final = Path(__file__).with_name("report.schema.json")
 SHARES: Final = ("true_share", "true_share_lower", "true_share_upper")
 ANSWERS: Final = {
@@ -36,14 +34,14 @@ ANSWERS: Final = {
     "undetermined": "undetermined",
     "no_estimate": "no estimate",
 }
-"""Names of counts, and the words of the answers that are counted."""
+"""Names of counts, and the counted answers."""
 
 
 def of_page(
     run: Run, parts: Sequence[Mapping[str, Any]], errata: Table | None, commands: Sequence[str]
 ) -> dict[str, Any]:
-    """Return what report.json holds: of the first part's `run` what is said of all, and every part
-    as `of_part` gives it.
+    """Return the content of report.json: facts on all parts from the first part's `run`, and the
+    parts from `of_part`.
     """
     return {
         "format": FORMAT,
@@ -69,34 +67,34 @@ def of_part(
     figures: Sequence[Shown],
     tables: Mapping[str, Table],
 ) -> dict[str, Any]:
-    """Return the numbers of a run, or of the layers of one that see equally many tokens."""
+    """Return the numbers of a run, or of one of its parts."""
     return {
         "folder": folder,
         "tokens": run.tokens,
         "layers": run.capture["layer"].values.tolist(),
         "heads": run.heads,
-        "value_heads": run.kv_heads,
+        "kv_heads": run.kv_heads,
         "key_results": key_results(run.summary.attrs),
         "short_sentences": {card.key: card.sentence for card in cards},
         "sentences": listed(run.summary.attrs, "sentences"),
         "topics": [of_topic(topic) for topic in topics],
         "claims": claims(run),
-        "figures": [of_figure(one) for one in figures],
+        "figures": [of_figure(figure) for figure in figures],
         "tables": [table.record() for table in tables.values()],
     }
 
 
 def claims(run: Run) -> list[dict[str, Any]]:
-    """Return every claim with its counts of heads, in all and by layer, and the estimated share of
-    heads of which it is true; none of a run without verdicts.
+    """Return every claim with counts of heads, overall and by layer, and the estimated share of
+    heads for which it is true; empty without verdicts.
     """
     data = run.verdicts
     if data is None:
         return []
-    codes = {word: code for code, word in words_of(data).items()}
+    codes = codes_of(data)
     rows = []
-    for claim in json.loads(str(data.attrs["claims"])):
-        answers, at = column(data, claim), data.sel(claim=claim["key"])
+    for claim in claims_of(data):
+        answers, selected = column(data, claim), data.sel(claim=claim["key"])
         by_layer = {
             name: (answers == codes[word]).sum(axis=1).tolist() for name, word in ANSWERS.items()
         }
@@ -104,28 +102,28 @@ def claims(run: Run) -> list[dict[str, Any]]:
         rows.append(
             {name: claim.get(name) for name in about}
             | {name: sum(counts) for name, counts in by_layer.items()}
-            | {name: _known(at[name]) if name in at else None for name in SHARES}
+            | {name: _known(selected[name]) if name in selected else None for name in SHARES}
             | {"by_layer": by_layer}
         )
     return rows
 
 
 def of_topic(topic: Topic) -> dict[str, Any]:
-    """Return what a topic says, and the names of its figures and tables."""
+    """Return the text of a topic, and the names of its figures and tables."""
     return {
         "key": topic.key,
-        "question": topic.plan.question,
-        "said": topic.said,
+        "question": topic.entry.question,
+        "said": topic.remarks,
         "answers": topic.answers,
         "sure": topic.sure,
         "again": topic.again,
-        "figures": [one.plan.name for one in topic.figures],
+        "figures": [figure.plan.name for figure in topic.figures],
         "tables": [table.name for table in topic.tables],
     }
 
 
 def of_figure(shown: Shown) -> dict[str, Any]:
-    """Return a figure's caption, and each number of its finding in full."""
+    """Return a figure's caption, and the unrounded numbers of its finding."""
     plan, caption = shown.plan, shown.caption
     return {
         "name": plan.name,
@@ -134,12 +132,12 @@ def of_figure(shown: Shown) -> dict[str, Any]:
         "paper": plan.paper,
         "caption": caption.text,
         "finding": caption.finding,
-        "numbers": [_quoted(one) for one in caption.numbers],
+        "numbers": [_quoted(number) for number in caption.numbers],
     }
 
 
 def as_text(record: Mapping[str, Any]) -> str:
-    """Write a record as JSON; equal ones give equal text, and no number is missing as NaN."""
+    """Return a record as JSON; equal records give equal text, and missing numbers are null."""
     plain = printable_data(record)
     return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
 
@@ -148,9 +146,9 @@ def _pairs(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
     return [{"name": name, "value": value} for name, value in pairs]
 
 
-def _quoted(one: Quoted) -> dict[str, Any]:
-    value = one.value if math.isfinite(one.value) else None
-    return {"name": one.name, "value": value, "text": one.text}
+def _quoted(number: Quoted) -> dict[str, Any]:
+    value = number.value if math.isfinite(number.value) else None
+    return {"name": number.name, "value": value, "text": number.text}
 
 
 def _known(value: xr.DataArray) -> float | None:

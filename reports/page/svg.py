@@ -1,4 +1,4 @@
-"""Figures as they stand on a page: SVG, halves for a narrow window, number and caption. Imports
+"""Figures within a page: inline SVG, panels for a narrow window, number and caption. Imports
 matplotlib and markupsafe.
 """
 
@@ -13,15 +13,15 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from reports.figures import style
-from reports.figures.captions.caption import Caption
-from reports.figures.every import Plan
+from reports.figures.caption import Caption
+from reports.figures.plan import Plan
 from reports.figures.rendering import rendered
 from reports.text.printable import printable
 
 
 def inline_svg(svg: bytes, name: str, label: str) -> Markup:
-    """Make a figure's SVG fit to stand in a page: no prologue, `name` before every id (two figures
-    of a page may not share one), scaled to the column, and a label in words, foreign ones escaped.
+    """Return a figure's SVG for a page: without prologue, with `name` before every id to keep ids
+    unique, scaled to the column, and with an escaped text label.
     """
     name = re.sub(r"[^\w.-]", "-", name)  # a key of a foreign run may hold anything
     text = svg.decode("utf-8")
@@ -41,8 +41,8 @@ def inline_svg(svg: bytes, name: str, label: str) -> Markup:
 
 
 def panels(figure: Figure, name: str) -> list[Markup]:
-    """Views of the two panels of a figure that `inline_svg` put on the page, cut half-way
-    between them; empty for any other layout.
+    """Return views of the two panels of a figure on the page, split half-way between them; empty
+    for other layouts.
     """
     if len(figure.axes) != 2:
         return []
@@ -73,13 +73,13 @@ class Shown:
     number: int
     svg: Markup
     halves: list[Markup]
-    """Its panels one by one, for a narrow window; none where panels do not stand side by side."""
+    """Separate panels for a narrow window; empty unless two panels are side by side."""
     caption: Caption
 
 
 def shown(drawn: Mapping[Plan, Figure], subject: Any, label: str) -> list[Shown]:
-    """Figures as they stand on a page; what a screen reader says of one is `label`, with `plan`
-    and `caption` to be filled in.
+    """Return the figures of a page; `label` is the template of the label for screen readers, with
+    fields `plan` and `caption`.
     """
     result = []
     for number, (plan, figure) in enumerate(drawn.items(), start=1):

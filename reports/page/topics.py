@@ -1,58 +1,57 @@
-"""Topics of a page, in the order of the paper: each a question with its answer, how sure it is,
-what shows it again, its figures and its tables.
+"""Topics of a page, in the order of the paper: question, answer, uncertainty, commands that
+reproduce it, figures and tables.
 
-Answers are key results of the run, or of a topic that has none a row of the scoreboard; nothing is
-measured here. Imports numpy.
+Answers are key results of the run, or rows of the scoreboard for topics without a key result.
+Imports numpy.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from markupsafe import Markup
 
-from reports.page.bounds import every_cost, with_offset
 from reports.page.cards import ANSWERED, Card, curve_of
-from reports.page.plans import PLANS, REST, Plan
 from reports.page.svg import Shown
-from reports.page.where import where_in_words
 from reports.run import Run
 from reports.statistics import most_typical
-from reports.tables import bounds
-from reports.tables.kinds import kinds
 from reports.tables.table import Table
 from reports.text.number import count, rounded
+from reports.topics.entry import Entry
+from reports.topics.kinds import kinds
+from reports.topics.listed import ENTRIES, REST
+from reports.topics.verdicts import where_in_words
 
 OF_BANDS: Final = ("separability", "directions")
-"""Topics whose number is the largest over N, with a band that holds for all N at once."""
+"""Topics whose number is a maximum over N, with a simultaneous band."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """A topic as the page shows it. `card` is its key result, if it has one."""
+    """A topic as shown on the page. `card` is its key result, if it has one."""
 
-    plan: Plan
+    entry: Entry
     card: Card | None
-    said: list[str]
-    """In which layers; of bounds, how often with an offset, and which assumption costs most."""
+    remarks: list[str]
+    """Layers in which the claim holds or fails, and further sentences."""
     answers: list[dict[str, str]]
     """Rows of the scoreboard, each with its `symbol`."""
     figures: list[Shown]
     curve: Markup | None
-    """That of its card, where it has no figure."""
+    """Curve of its card, if the topic has no figure."""
     tables: list[Table]
     sure: list[str]
     again: list[str]
 
     @property
     def key(self) -> str:
-        """Its name in links."""
-        return self.plan.key
+        """Name in links."""
+        return self.entry.key
 
 
 def topics(
@@ -62,132 +61,110 @@ def topics(
     tables: Mapping[str, Table],
     path: str,
 ) -> list[Topic]:
-    """The topics that a run has anything to say of.
+    """Return the topics with content in a run.
 
     Args:
         run: the run, or its layers of one T.
         cards: its key results.
-        figures: those that stand in a topic.
-        tables: those that stand in a topic, by name.
-        path: the run as a command is given it.
+        figures: figures of topics.
+        tables: tables of topics, by name.
+        path: path of the run in commands.
     """
-    of_key = {card.key: card for card in cards}
+    card_of = {card.key: card for card in cards}
     rows = {row["key"]: row for row in json.loads(str(run.summary.attrs.get("scoreboard") or "[]"))}
-    named = {name for plan in PLANS for name in (*plan.figures, *plan.tables)}
-    made = []
-    for plan in (*PLANS, REST):
-        mine = [
-            one
-            for one in figures
-            if one.plan.name in plan.figures or (plan is REST and one.plan.name not in named)
-        ]
-        own = [
-            table
-            for name, table in tables.items()
-            if name in plan.tables or (plan is REST and name not in named)
-        ]
-        answers = [
-            {**rows[key], "symbol": ANSWERED.get(rows[key]["answer"], "?")}
-            for key in plan.rows
-            if key in rows
-        ]
-        card = of_key.get(plan.key)
-        if mine or own or card:
-            made.append(
-                Topic(
-                    plan=plan,
-                    card=card,
-                    said=_said(run, plan),
-                    answers=answers,
-                    figures=mine,
-                    curve=None if mine or card is None else curve_of(card.key, run, "topic"),
-                    tables=own,
-                    sure=_how_sure(run, plan, card),
-                    again=_commands(run, plan, path, mine, own),
-                )
-            )
-    return made
-
-
-def _said(run: Run, plan: Plan) -> list[str]:
-    """In which layers the claim holds or fails; of bounds, how often they hold with an offset, what
-    each assumption costs them, and which costs most.
-    """
-    where = where_in_words(run, plan.claim) if plan.claim else ""
-    costs = bounds.costs(run) if plan.key == "bounds" else []
-    if any(bounds.FITTED["weights"] in one for one in costs):
-        costs.append(
-            "Fitted weights are one profile for all documents: what a document has of its own"
-            " counts as their cost, whether or not the four phases are true."
+    figure_entries = {name: entry for entry in ENTRIES for name in entry.figures}
+    table_entries = {name: entry for entry in ENTRIES for name in entry.tables}
+    result = []
+    for entry in (*ENTRIES, REST):
+        drawn = [fig for fig in figures if figure_entries.get(fig.plan.name, REST) is entry]
+        listed = [table for name, table in tables.items() if table_entries.get(name, REST) is entry]
+        card = card_of.get(entry.key)
+        if not (drawn or listed or card):
+            continue
+        where = where_in_words(run, entry.claim) if entry.claim else ""
+        topic = Topic(
+            entry=entry,
+            card=card,
+            remarks=[where] * bool(where) + entry.remarks(run),
+            answers=[
+                {**rows[key], "symbol": ANSWERED.get(rows[key]["answer"], "?")}
+                for key in entry.rows
+                if key in rows
+            ],
+            figures=drawn,
+            curve=curve_of(card.key, run, "topic") if card and not drawn else None,
+            tables=listed,
+            sure=_uncertainty(run, entry, card),
+            again=_commands(run, entry, path, drawn, listed),
         )
-    first = with_offset(run) + every_cost(run) if plan.key == "bounds" else []
-    return [where] * bool(where) + first + costs
+        result.append(topic)
+    return result
 
 
-def _how_sure(run: Run, plan: Plan, card: Card | None) -> list[str]:
-    """The interval and what it is over, heads, and kinds of text."""
-    said = []
+def _uncertainty(run: Run, entry: Entry, card: Card | None) -> list[str]:
+    """Return sentences on the interval, undetermined heads and kinds of text."""
+    sentences = []
     if card is not None and card.limits:
-        over = "value heads" if plan.key == "bounds" else run.counted("document")
-        kind = "band over all N, for" if plan.key in OF_BANDS else "interval over"
-        said.append(f"{card.limits} is a 95% {kind} {over}.")
+        units = "KV heads" if entry.key == "bounds" else run.counted("document")
+        kind = "band over all N, for" if entry.key in OF_BANDS else "interval over"
+        sentences.append(f"{card.limits} is a 95% {kind} {units}.")
     elif card is not None:
-        said.append("No interval is known.")
-    elif run.documents > 1 and plan is not REST:
-        said.append(f"Intervals in brackets are of 95%, over {run.counted('document')}.")
-    if card is not None and (between := card.neither):
-        said.append(f"{between} settled neither way.")
-    return [*said, *_over_kinds(run, plan.quantity)]
+        sentences.append("No interval is available.")
+    elif run.documents > 1 and entry is not REST:
+        sentences.append(f"Brackets are 95% confidence intervals over {run.counted('document')}.")
+    if card is not None and card.undetermined:
+        sentences.append(card.undetermined)
+    return [*sentences, *_over_kinds(run, entry.quantity)]
 
 
 def _over_kinds(run: Run, quantity: str) -> list[str]:
-    """How much larger an error is over further kinds of text; nothing where the run cannot tell."""
+    """Return a sentence: the ratio of errors if kinds of text vary at random; empty if unknown."""
     data = run.summary
     if "between_error_sample" not in data or quantity not in data["quantity"].values:
         return []
-    at = data.sel(quantity=quantity)
-    more = float(at["between_error_sample"])
-    if not np.isfinite(more):
+    selected = data.sel(quantity=quantity)
+    ratio = float(selected["between_error_sample"])
+    if not np.isfinite(ratio):
         return []
     return [
-        f"Were the {count(len(kinds(run)), 'kind')} of text a sample of kinds, the error of the"
-        f" {at['between_words'].item()} would be {rounded(more, digits=2).plain} times as large."
+        f"If kinds of text vary at random (here {count(len(kinds(run)), 'kind')}), the standard"
+        f" error of the {selected['between_words'].item()} is {rounded(ratio, digits=2).plain}"
+        " times as large."
     ]
 
 
 def _commands(
-    run: Run, plan: Plan, path: str, figures: Iterable[Shown], tables: Iterable[Table]
+    run: Run, entry: Entry, path: str, figures: Sequence[Shown], tables: Sequence[Table]
 ) -> list[str]:
-    """What writes the figures and tables of a topic again, and fits the head that is drawn."""
-    said = []
-    for what, names in (
-        ("figures", [one.plan.name for one in figures]),
-        ("tables", [table.name for table in tables]),
-    ):
-        if names:
-            said.append(f"geostat {what} {shlex.quote(path)} --only {','.join(names)}")
-    head = drawn_head(run, plan.key) if plan.fit else None
+    """Return the commands that write the figures and tables of a topic, and fit the drawn head."""
+    names = {
+        "figures": [figure.plan.name for figure in figures],
+        "tables": [table.name for table in tables],
+    }
+    commands = [
+        f"geostat {what} {shlex.quote(path)} --only {','.join(only)}"
+        for what, only in names.items()
+        if only
+    ]
+    head = drawn_head(run, entry.key) if entry.fit else None
     if head is not None:
-        layer, number = head
-        said.append(
-            f"gs.fit_head(gs.open({json.dumps(path, ensure_ascii=False)}), {layer}, {number},"
-            f" {plan.fit}).fit_report()"
+        quoted = json.dumps(path, ensure_ascii=False)
+        commands.append(
+            f"gs.fit_head(gs.open({quoted}), {head[0]}, {head[1]}, {entry.fit}).fit_report()"
         )
-    return said
+    return commands
 
 
 def drawn_head(run: Run, key: str) -> tuple[int, int] | None:
-    """Labels of layer and head of the head that stands for all in the picture of an assumption;
-    None where none was fitted.
-    """
+    """Return the labels of layer and head drawn for an assumption; None if none was fitted."""
     if key == "norms":
-        found = most_typical(run.norms["cv_token"].transpose("layer", "kv_head"))
+        index = most_typical(run.norms["cv_token"].transpose("layer", "kv_head"))
     else:
-        found = run.display.attrs[f"{key}_head"]
-    if found is None:
+        index = run.display.attrs[f"{key}_head"]
+    if index is None:
         return None
-    layer, place = found
-    if key != "weights":  # heads that share the value head
-        value_head = run.capture["kv_head"].values[place]
-        place = int(np.flatnonzero(run.capture["kv_head_of_head"].values == value_head)[0])
-    return int(run.capture["layer"].values[layer]), int(run.capture["head"].values[place])
+    layer, head = index
+    if key != "weights":  # the first head of the KV head
+        kv_head = run.capture["kv_head"].values[head]
+        head = int(np.flatnonzero(run.capture["kv_head_of_head"].values == kv_head)[0])
+    return int(run.capture["layer"].values[layer]), int(run.capture["head"].values[head])

@@ -1,1 +1,1 @@
-"""Tables of one run, in Markdown and LaTeX."""
+"""Tables: cells, and tables in plain text, HTML, Markdown and LaTeX."""

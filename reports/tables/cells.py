@@ -1,4 +1,4 @@
-"""Cells of tables: numbers, shares, intervals, symbols and words in plain text, HTML and LaTeX.
+"""Cells of tables: numbers, shares, intervals, symbols and text in plain text, HTML and LaTeX.
 Imports markupsafe and xarray.
 """
 
@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from markupsafe import Markup, escape
 
+from reports.run import with_limits
 from reports.text.latex import is_expression, math_html, mixed_html, mixed_latex, text_latex
 from reports.text.number import MISSING, percent, rounded
 from reports.text.printable import printable
@@ -18,35 +19,35 @@ from reports.text.printable import printable
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What stands in one place of a table. `sort` is what the page sorts by: a number, or text."""
+    """One cell of a table. `sort` is the sort key on the page: a number, or text."""
 
     plain: str
     html: Markup
     latex: str
     sort: float | str = ""
     maths: bool = False
-    """Whether `plain` is our own text, in which dollar signs enclose LaTeX."""
+    """Whether `plain` is geostat's text, in which dollar signs enclose LaTeX."""
     number: str = ""
-    """What siunitx aligns at the decimal sign, such as 0.671(5); empty where the cell is words."""
+    """Number for siunitx, such as 0.671(5); empty for text."""
     after: str = ""
-    """LaTeX behind that number, such as a sign of per cent."""
+    """LaTeX after that number, such as a percent sign."""
 
 
 def text(value: object) -> Cell:
-    """A cell of foreign text: escaped everywhere, dollar signs included."""
+    """Return a cell of foreign text, escaped in every format, including dollar signs."""
     plain = printable(str(value))
     return Cell(plain, escape(plain), text_latex(plain), plain)
 
 
 def mixed(value: object) -> Cell:
-    """A cell of our own words, in which mathematics may stand between dollar signs."""
+    """Return a cell of geostat's text, with mathematics between dollar signs."""
     plain = printable(str(value))
     return Cell(plain, mixed_html(plain), mixed_latex(plain), plain, maths=True)
 
 
 def symbol(latex: str) -> Cell:
-    """A cell that holds a symbol, given as LaTeX without dollar signs; foreign text where it is no
-    expression, empty for an empty one.
+    """Return a cell with a symbol, given as LaTeX without dollar signs; foreign text if it is not
+    an expression.
     """
     if not is_expression(latex):
         return text(latex)
@@ -58,7 +59,7 @@ def symbol(latex: str) -> Cell:
 
 
 def whole(value: float) -> Cell:
-    """A cell that holds a count or an index."""
+    """Return a cell with a count or an index."""
     if not math.isfinite(value):
         return missing()
     html = Markup(f"{int(value):,}" if abs(value) >= 10_000 else f"{int(value)}")
@@ -67,21 +68,21 @@ def whole(value: float) -> Cell:
 
 
 def whole_with_limits(data: xr.Dataset, name: str) -> Cell:
-    """A cell that holds a count with its interval in brackets, from a dataset of one place."""
-    value, low, high = (float(data[f"{name}{part}"]) for part in ("", "_lower", "_upper"))
+    """Return a cell with a count and its interval in brackets, from scalar variables."""
+    value, low, high = with_limits(data, name)
     if not np.isfinite([value, low, high]).all():
         return whole(value)
-    limits = f"[{low:.0f}, {high:.0f}]"
+    ends = f"[{low:.0f}, {high:.0f}]"
     return Cell(
-        f"{value:.0f} {limits}",
-        Markup(f"{value:.0f} {limits}"),
-        rf"${value:.0f}$ \mbox{{{limits}}}",
+        f"{value:.0f} {ends}",
+        Markup(f"{value:.0f} {ends}"),
+        rf"${value:.0f}$ \mbox{{{ends}}}",
         value,
     )
 
 
 def number(value: float, error: float | None = None, *, digits: int = 3) -> Cell:
-    """A cell that holds a number, with its standard error if it has one (see `rounded`)."""
+    """Return a cell with a number and its standard error, if it has one (see `rounded`)."""
     shown = rounded(value, error, digits=digits)
     return Cell(
         shown.plain,
@@ -92,8 +93,13 @@ def number(value: float, error: float | None = None, *, digits: int = 3) -> Cell
     )
 
 
+def estimate(data: xr.Dataset, name: str) -> Cell:
+    """Return a cell with a number and its standard error, from scalar variables."""
+    return number(float(data[name]), float(data[f"{name}_se"]))
+
+
 def between(middle: float, low: float, high: float) -> Cell:
-    """A cell that holds a median with its quartiles in brackets."""
+    """Return a cell with a median and its quartiles in brackets."""
     parts = [rounded(part) for part in (middle, low, high)]
     if parts[0].value is None:
         return missing()
@@ -101,13 +107,13 @@ def between(middle: float, low: float, high: float) -> Cell:
     html = Markup(
         f'<span class="whole">{a.html}</span> <span class="whole">[{b.html}, {c.html}]</span>'
     )
-    bracket = f"[{b.latex}, {c.latex}]"  # kept on one line where it is short enough for a column
+    bracket = f"[{b.latex}, {c.latex}]"  # on one line if short enough for a column
     latex = f"{a.latex} {bracket}" if b.power or c.power else rf"{a.latex} \mbox{{{bracket}}}"
     return Cell(f"{a.plain} [{b.plain}, {c.plain}]", html, latex, middle)
 
 
 def share(value: float, plain: str) -> Cell:
-    """A cell that holds a share, written as percent by the caller."""
+    """Return a cell with a share that the caller formatted as percent."""
     digits, sign, more = plain.partition("%")
     alone = bool(sign) and not more and digits.replace(".", "", 1).isdecimal()
     return Cell(
@@ -121,7 +127,7 @@ def share(value: float, plain: str) -> Cell:
 
 
 def percentage(value: float, digits: int = 1) -> Cell:
-    """A cell that holds a share as percent; n/a where it is unknown.
+    """Return a cell with a share as percent; n/a if unknown.
 
     >>> percentage(0.25).plain, percentage(float("nan")).plain
     ('25.0%', 'n/a')
@@ -130,7 +136,7 @@ def percentage(value: float, digits: int = 1) -> Cell:
 
 
 def p_value(value: float) -> Cell:
-    """A cell that holds a p-value to two digits; below 0.0001 only that.
+    """Return a cell with a p-value to two digits, or "<0.0001".
 
     >>> p_value(0.0123).plain, p_value(1e-9).plain
     ('0.012', '<0.0001')
@@ -141,7 +147,7 @@ def p_value(value: float) -> Cell:
 
 
 def interval(low: float, high: float) -> Cell:
-    """A cell that holds the limits of an interval; n/a where unknown.
+    """Return a cell with the limits of an interval; n/a if unknown.
 
     >>> interval(-0.5, 0.25).plain
     '-0.50 to 0.25'
@@ -153,11 +159,16 @@ def interval(low: float, high: float) -> Cell:
     return Cell(plain, escape(plain.replace("-", "−")), f"{a.latex} to {b.latex}", low)
 
 
+def limits(data: xr.Dataset, name: str) -> Cell:
+    """Return a cell with the limits of an interval, from scalar variables."""
+    return interval(float(data[f"{name}_lower"]), float(data[f"{name}_upper"]))
+
+
 def header(*words: str) -> list[Cell]:
-    """A row of headers of our own words."""
+    """Return a row of headers of geostat's text."""
     return [mixed(word) for word in words]
 
 
 def missing() -> Cell:
-    """A cell for what was not measured."""
+    """Return a cell for a missing value."""
     return Cell(MISSING, Markup(MISSING), MISSING, "")

@@ -1,1 +1,1 @@
-"""Numbers and LaTeX."""
+"""Text: rounded numbers, LaTeX, escaping of foreign text, sentences on key results."""

@@ -1,4 +1,4 @@
-"""Key results in words: their number, and a sentence to be quoted. Imports the standard library
+"""Key results in words: number with interval, and a sentence to quote. Imports the standard library
 only.
 """
 
@@ -11,7 +11,7 @@ from reports.text.number import MISSING, percent
 
 
 def number_in_words(number: Mapping[str, Any]) -> str:
-    """A number with its 95% interval, what is expected of it and what is tolerated.
+    """Return a number with its 95% interval, expected value and tolerance, in words.
 
     >>> of = {"of": "CV", "value": 0.2168, "lower": 0.209, "upper": 0.225}
     >>> number_in_words(of | {"expected": None, "tolerated": 0.05})
@@ -27,7 +27,7 @@ def number_in_words(number: Mapping[str, Any]) -> str:
 
 
 def limits_in_words(number: Mapping[str, Any]) -> str:
-    """The ends of a number's 95% interval; nothing where it has none.
+    """Return the limits of a number's 95% interval, in words; empty without an interval.
 
     >>> limits_in_words({"lower": 0.209, "upper": 0.225})
     '0.209 to 0.225'
@@ -38,31 +38,31 @@ def limits_in_words(number: Mapping[str, Any]) -> str:
 
 
 SENTENCES: Final[Mapping[str, str]] = {
-    "separability": "In {model}, the {of}, of the tokens with most weight over tokens chosen at"
-    " random is {value}.",
-    "norms": "Assumption 1, value vectors of one length: within a document their length varies by"
-    " {value} of its mean{tolerated}.",
-    "similarity": "Assumption 2, exponential decay of similarity: it misses the mean cosine by"
-    " {value}{tolerated}.",
-    "weights": "Assumption 3, four phases of the weights, noise of documents taken out: the {of} is"
+    "separability": "In {model}, the {of}, of the top-N selection over a random selection is"
+    " {value}.",
+    "norms": "Assumption 1, constant norm of value vectors: the coefficient of variation within a"
+    " document is {value}{tolerated}.",
+    "similarity": "Assumption 2, exponential decay of similarity: the mean absolute error of the"
+    " mean cosine is {value}{tolerated}.",
+    "weights": "Assumption 3, four phases of the weights, corrected for document noise: the {of} is"
     " {value} of heads.",
-    "bounds": "Bounds: of the measured values of Recall {value} lie inside the sharp bounds of"
+    "bounds": "Bounds: {value} of the measured values of Recall lie inside the sharp bounds under"
     " these assumptions{expected}.",
-    "directions": "The {of}, over values of random direction is {value}.",
+    "directions": "The {of}, over random directions of the values is {value}.",
 }
-"""One sentence a key result, with one number and its interval, whatever its answer is."""
+"""Sentence of each key result, with one number and its interval, for any answer."""
 IN_PERCENT: Final = {"norms": 1, "weights": 0, "bounds": 0}
-"""Decimals of numbers that are shares."""
+"""Decimals of numbers in percent."""
 
 
 def sentence(result: Mapping[str, Any], model: str) -> str:
-    """A key result as a sentence with one number and its 95% interval; its verdict where nothing
-    was measured.
+    """Return a key result as a sentence with one number and its 95% interval; the verdict if there
+    is no number.
 
     >>> number = {"of": "CV", "value": 0.2168, "lower": 0.209, "upper": 0.225}
     >>> number |= {"expected": None, "tolerated": 0.05}
-    >>> sentence({"key": "norms", "number": number, "tokens": None}, "m").partition("varies ")[2]
-    'by 21.7% (95%: 20.9% to 22.5%) of its mean; tolerated: 5.0%.'
+    >>> sentence({"key": "norms", "number": number, "tokens": None}, "m").partition("document ")[2]
+    'is 21.7% (95%: 20.9% to 22.5%); tolerated: 5.0%.'
     """
     number, key = result["number"], result["key"]
     if number["value"] is None or key not in SENTENCES:
@@ -82,32 +82,32 @@ def sentence(result: Mapping[str, Any], model: str) -> str:
         tolerated="" if tolerated is None else f"; tolerated: {shown(tolerated)}",
         expected=""
         if expected is None
-        else f"; {shown(expected)} would if the assumptions were true as fitted",
+        else f"; {shown(expected)} are expected if the fitted assumptions hold",
     )
     return f"Layers that see {result['tokens']:,} tokens: {text}" if result["tokens"] else text
 
 
-CALLED: Final = {
+HEAD_STATES: Final = {
     "holds": "hold",
     "undetermined": "undetermined",
     "fails": "fail",
     "no_estimate": "without an estimate",
 }
-OF_VALUES: Final = {
+VALUE_STATES: Final = {
     "holds": "inside",
-    "undetermined": "outside, not clearly",
+    "undetermined": "outside, not significantly",
     "fails": "clearly outside",
 }
-"""What heads, and values of heads, are called by their state."""
+"""Words for the states of heads, and of values of heads."""
 
 
 def states(of: str) -> dict[str, str]:
-    """How what is counted is called by its state.
+    """Return the words for the states of the counted items.
 
     >>> states("heads")["holds"], states("values of heads and N")["holds"]
     ('hold', 'inside')
     """
-    return CALLED | (OF_VALUES if of.startswith("values") else {})
+    return HEAD_STATES | (VALUE_STATES if of.startswith("values") else {})
 
 
 def _digits(value: float | None) -> str:

@@ -1,7 +1,7 @@
-"""Mathematics and foreign text in two languages: a small part of LaTeX to HTML, and any text to
-safe LaTeX.
+"""Conversion of mathematics and foreign text: a subset of LaTeX to HTML, and any text to safe
+LaTeX.
 
-Symbols and equations travel in the datasets as LaTeX; the page must show them without fetching a
+Symbols and equations travel in the datasets as LaTeX; the page shows them without an external
 typesetter. Imports markupsafe (with jinja2).
 """
 
@@ -17,7 +17,7 @@ from reports.text.printable import printable
 
 
 def _pairs(table: str) -> dict[str, str]:
-    """Read `name sign name sign …`."""
+    """Parse `name sign name sign …` into a mapping."""
     words = table.split()
     return dict(zip(words[::2], words[1::2], strict=True))
 
@@ -39,20 +39,8 @@ _SIGNS = (
     | dict.fromkeys(("quad", "qquad", ",", ";", ":", " ", "\\"), " ")
     | {"!": ""}
 )
-_DROPPED = {
-    "left",
-    "right",
-    "big",
-    "Big",
-    "bigl",
-    "bigr",
-    "Bigl",
-    "Bigr",
-    "displaystyle",
-    "textstyle",
-    "limits",
-    "nolimits",
-}
+_DROPPED = {"left", "right", "big", "Big", "bigl", "bigr", "Bigl", "Bigr"}
+_DROPPED |= {"displaystyle", "textstyle", "limits", "nolimits"}
 _UPRIGHT = {"mathrm", "mathcal", "text", "operatorname", "mathit", "mathbf", "mathsf", "textrm"}
 _ACCENTS = {"hat": "\u0302", "tilde": "\u0303", "bar": "\u0304"}
 _BLACKBOARD = {"E": "𝔼", "P": "ℙ", "R": "ℝ", "N": "ℕ", "Z": "ℤ"}
@@ -60,7 +48,7 @@ _ONE_ARGUMENT = _UPRIGHT | _ACCENTS.keys() | {"mathbb", "sqrt", "overline", "und
 _FRACTIONS = {"frac", "tfrac", "dfrac"}
 _OF_PACKAGES = {"\\", "implies", "lvert", "rvert", "lVert", "rVert", "text", "operatorname"}
 _OF_PACKAGES |= {"tfrac", "dfrac"}
-"""What is shown on a page, and not set on paper: it ends a row, or needs amsmath."""
+"""Commands allowed in HTML but not in LaTeX: they end a row, or need amsmath."""
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|[{}_^]|[^\\{}_^]", re.DOTALL)
 
 _COMMAND = re.compile(r"\\[A-Za-z]{2,}")
@@ -68,15 +56,13 @@ _EXPONENT = r"\^\{(?P<sup>[^{}]*)\}|\^\((?P<round>[^()]*)\)"
 _SCRIPT = re.compile(
     r"(?<=[A-Za-z\u0370-\u03ff])_(?P<sub>[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*)|" + _EXPONENT
 )
-"""An index or exponent as plain words write it: a_min_in, e^{-x}, e^(-x)."""
+"""An index or exponent in plain text: a_min_in, e^{-x}, e^(-x)."""
 _SCRIPT_IN_PROSE = re.compile(
     r"(?<![\w$/.-])(?P<letter>[vαpr])_"
     r"(?P<sub>(?<=[vα]_)[iL]|(?<=p_)(?:sink|base)|(?<=r_)(?:min|max))(?!\w)"
     r"|(?<=[e)])(?:" + _EXPONENT + ")"
 )
-"""The indices and exponents of our own sentences: v_L, α_i, p_sink, e^(-x); a foreign name, such
-as a_b, has none.
-"""
+"""Indices and exponents in sentences: v_L, α_i, p_sink, e^(-x); names such as a_b do not match."""
 
 _LATEX_TEXT: Final = (
     {sign: f"$_{digit}$" for digit, sign in enumerate("₀₁₂₃₄₅₆₇₈₉")}
@@ -97,34 +83,34 @@ _LATEX_LETTERS: Final = re.compile(r"[\x20-\x7e\u00a1-\u017f]")
 
 
 _SYMBOL: Final = re.compile(r"[A-Za-z0-9 ()\[\]+\-*/=<>.,;:!?|']")
-"""A letter or sign of an expression that needs no command."""
+"""A character of an expression that needs no command."""
 _FLAT: Final = r"(?:_x|\^x)?(?:x(?:_x(?:\^x)?|\^x(?:_x)?)?)*"
-"""Symbols, x, each with at most one index and one exponent."""
+"""Sequence of symbols x, each with at most one index and one exponent."""
 _MOST_LETTERS: Final = 200
-"""Letters of an expression that is read at all; geostat's own have 60 at most."""
+"""Longest expression that is parsed, in characters; geostat's have at most 60."""
 
 
 def is_expression(latex: str) -> bool:
-    r"""Whether a text is an expression of the commands known here, with its braces in pairs and no
-    other sign of LaTeX: the one gate through which maths of a dataset reaches a paper.
+    r"""Return whether a text is an expression of known commands with balanced braces. Maths of a
+    dataset reaches LaTeX output only through this check.
 
     >>> is_expression(r"\hat\alpha_{i}^2"), is_expression(r"\input{/etc/passwd}")
     (True, False)
     """
     tokens = _TOKEN.findall(latex)
     if len(latex) > _MOST_LETTERS or "".join(tokens) != latex or r"\sqrt[" in latex:
-        return False  # too long, ending in a backslash, or looking for a bracket further on
-    read = "".join(map(_kind, tokens))
+        return False  # too long, a trailing backslash, or an optional argument
+    pattern = "".join(map(_kind, tokens))
     while True:
-        less = re.sub(rf"cx|fxx|{{{_FLAT}}}", "x", read)
-        if less == read:
-            return re.fullmatch(_FLAT, read) is not None
-        read = less
+        reduced = re.sub(rf"cx|fxx|{{{_FLAT}}}", "x", pattern)
+        if reduced == pattern:
+            return re.fullmatch(_FLAT, pattern) is not None
+        pattern = reduced
 
 
 def _kind(token: str) -> str:
-    """A token as a letter: x of a symbol, c of a command that takes one argument, f one that takes
-    two, ! of what is not known; braces, indices and exponents stay.
+    """Return the kind of a token: x for a symbol, c for a command with one argument, f for one with
+    two, ! for an unknown one; braces, `_` and `^` are their own kinds.
     """
     if token in "{}_^":
         return token
@@ -147,45 +133,45 @@ def math_html(latex: str) -> Markup:
 
 
 def mixed_html(text: str) -> Markup:
-    """Render our own words as HTML: LaTeX between dollar signs, and `a_min`, `e^{x}` in plain
-    words.
+    """Render geostat's text as HTML: LaTeX between dollar signs, and `a_min`, `e^{x}` in plain
+    text.
 
-    A text with LaTeX commands but no dollar signs is taken as LaTeX throughout.
+    A text with LaTeX commands but no dollar signs is treated as LaTeX throughout.
     """
     return Markup("").join(_html(kind, words) for kind, words in _pieces(printable(text)))
 
 
 def prose_html(text: str) -> Markup:
-    """Render a sentence as HTML, in which foreign names may stand: `v_L` and `e^(-x)` become
-    indices and exponents, everything else is escaped.
+    """Render a sentence that may contain foreign names as HTML: `v_L` and `e^(-x)` become indices
+    and exponents; everything else is escaped.
     """
     pieces = _scripts(printable(text), _SCRIPT_IN_PROSE)
     return Markup("").join(_html(kind, words) for kind, words in pieces)
 
 
 def prose_latex(text: str) -> str:
-    """Render a sentence as LaTeX, as `prose_html` reads it."""
+    """Render a sentence as LaTeX, by the rules of `prose_html`."""
     return "".join(_latex(kind, words) for kind, words in _scripts(text, _SCRIPT_IN_PROSE))
 
 
 def mixed_latex(text: str) -> str:
-    """Render our own words as LaTeX, as `mixed_html` reads them."""
+    """Render geostat's text as LaTeX, by the rules of `mixed_html`."""
     return "".join(_latex(kind, words) for kind, words in _pieces(text))
 
 
 def text_latex(text: str) -> str:
-    """Escape any text for LaTeX; characters that plain pdflatex has no letter for are written
-    [U+1234].
-    """
+    """Escape any text for LaTeX; characters that pdflatex lacks become [U+1234]."""
     spaced = (" " if character.isspace() else character for character in text)
     return "".join(
-        _LATEX_TEXT.get(one, one if _LATEX_LETTERS.match(one) else f"[U+{ord(one):04X}]")
-        for one in spaced
+        _LATEX_TEXT.get(
+            character, character if _LATEX_LETTERS.match(character) else f"[U+{ord(character):04X}]"
+        )
+        for character in spaced
     )
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
-    """Our own words as pairs of a kind (maths, plain, sub or sup) and words."""
+    """Split geostat's text into pairs of a kind (maths, plain, sub or sup) and text."""
     for kind, piece in maths_apart(text):
         if kind == "maths":
             yield kind, piece
@@ -194,8 +180,8 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 
 
 def maths_apart(text: str) -> Iterator[tuple[str, str]]:
-    """Maths and plain words of a text; what stands between dollar signs and is no expression is
-    plain, with its signs.
+    """Split a text into maths and plain text; text between dollar signs that is not an expression
+    stays plain, with its dollar signs.
     """
     if "$" not in text and _COMMAND.search(text) and is_expression(text):
         yield "maths", text
@@ -208,15 +194,15 @@ def maths_apart(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _scripts(text: str, script: re.Pattern[str]) -> Iterator[tuple[str, str]]:
-    """Plain words, and the indices (sub) and exponents (sup) that stand in them."""
+    """Split plain text into plain parts, indices (sub) and exponents (sup)."""
     end = 0
     for span in script.finditer(text):
-        yield "plain", text[end : span.start()] + (span.groupdict().get("letter") or "")
-        yield (
-            ("sub", span["sub"].replace("_", " "))
-            if span["sub"]
-            else ("sup", span["sup"] or span["round"] or "")
-        )
+        groups = span.groupdict(default="")
+        yield "plain", text[end : span.start()] + groups.get("letter", "")
+        if groups["sub"]:
+            yield "sub", groups["sub"].replace("_", " ")
+        else:
+            yield "sup", groups["sup"] or groups["round"]
         end = span.end()
     yield "plain", text[end:]
 
@@ -224,26 +210,21 @@ def _scripts(text: str, script: re.Pattern[str]) -> Iterator[tuple[str, str]]:
 def _html(kind: str, words: str) -> Markup:
     if kind == "maths":
         return math_html(words)
-    return (
-        escape(words)
-        if kind == "plain"
-        else Markup(f"<{kind}>") + escape(words) + Markup(f"</{kind}>")
-    )
+    written = escape(words)
+    return written if kind == "plain" else Markup(f"<{kind}>") + written + Markup(f"</{kind}>")
 
 
 def _latex(kind: str, words: str) -> str:
     if kind == "maths":
         return f"${words}$"
-    return (
-        text_latex(words)
-        if kind == "plain"
-        else f"${'_' if kind == 'sub' else '^'}{{{_script_latex(words)}}}$"
-    )
+    if kind == "plain":
+        return text_latex(words)
+    return f"${'_' if kind == 'sub' else '^'}{{{_script_latex(words)}}}$"
 
 
 def _script_latex(body: str) -> str:
-    """Escape the words of an index or exponent, as maths: text with dollar signs of its own
-    would need amsmath, and without it LaTeX may never end.
+    """Escape the text of an index or exponent in maths mode. Nested dollar signs would need
+    amsmath; without it LaTeX may not terminate.
     """
     out = ""
     for piece in re.findall(r"[A-Za-z0-9]+|.", body):
@@ -260,7 +241,7 @@ def _script_latex(body: str) -> str:
 
 
 def _sequence(tokens: list[str], start: int) -> tuple[Markup, int]:
-    """Render tokens up to a closing brace; returns the markup and the index behind it."""
+    """Render tokens up to a closing brace; return the markup and the index after it."""
     parts: list[Markup] = []
     index = start
     while index < len(tokens) and tokens[index] != "}":
@@ -285,37 +266,33 @@ def _argument(tokens: list[str], index: int) -> tuple[Markup, int]:
 
 
 def _command(tokens: list[str], index: int) -> tuple[Markup, int]:
-    name = tokens[index][1:]
+    name, index = tokens[index][1:], index + 1
     if name in _GREEK:
-        return (Markup("<i>{}</i>") if name[0].islower() else Markup("{}")).format(
-            _GREEK[name]
-        ), index + 1
+        letter = Markup("<i>{}</i>") if name[0].islower() else Markup("{}")
+        return letter.format(_GREEK[name]), index
     if name in _SIGNS:
-        return escape(_SIGNS[name]), index + 1
+        return escape(_SIGNS[name]), index
     if name in _DROPPED:
-        return Markup(""), index + 1
-    if name in _UPRIGHT or name == "mathbb":
-        body, after = _argument(tokens, index + 1)
-        plain = body.striptags()
-        return escape(_BLACKBOARD.get(plain, plain) if name == "mathbb" else plain), after
+        return Markup(""), index
     if name in _FRACTIONS:
-        above, after = _argument(tokens, index + 1)
-        below, after = _argument(tokens, after)
-        return _bracketed(above) + "/" + _bracketed(below), after
+        above, index = _argument(tokens, index)
+        below, index = _argument(tokens, index)
+        return _bracketed(above) + "/" + _bracketed(below), index
     if name not in _ONE_ARGUMENT:
-        return escape(name), index + 1
-    body, after = _argument(tokens, index + 1)
+        return escape(name), index
+    body, index = _argument(tokens, index)
+    if name in _UPRIGHT:
+        return escape(body.striptags()), index
+    if name == "mathbb":
+        return escape(_BLACKBOARD.get(body.striptags(), body.striptags())), index
     if name == "sqrt":
-        return Markup("√") + _bracketed(body), after
+        return Markup("√") + _bracketed(body), index
     if name in _ACCENTS:
-        return (
-            body[:-4] + Markup(_ACCENTS[name]) + Markup("</i>")
-            if body.endswith("</i>")
-            else body + Markup(_ACCENTS[name])
-        ), after
-    return Markup('<span style="text-decoration:{}">{}</span>').format(name, body), after
+        end = Markup("</i>") if body.endswith("</i>") else Markup("")
+        return body.removesuffix(end) + Markup(_ACCENTS[name]) + end, index
+    return Markup('<span style="text-decoration:{}">{}</span>').format(name, body), index
 
 
 def _bracketed(body: Markup) -> Markup:
-    """Put round brackets about anything longer than one letter or number."""
+    """Put round brackets around anything longer than one word or number."""
     return body if re.fullmatch(r"\w+", body.striptags()) else Markup("(") + body + Markup(")")

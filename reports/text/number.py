@@ -1,9 +1,8 @@
-"""Numbers as a reader should see them: value ± error, rounded together, in plain text, HTML and
-LaTeX.
+"""Rounded numbers: value ± error, rounded together, in plain text, HTML and LaTeX.
 
 The error keeps one or two significant digits by the rule of the Particle Data Group (Review of
-Particle Physics, Introduction, section 5.3), and the value as many decimals. What was not measured
-reads n/a, never the name of a missing float. Imports the standard library only.
+Particle Physics, Introduction, section 5.3); the value has the same decimals. Missing values print
+as n/a. Imports the standard library only.
 """
 
 from __future__ import annotations
@@ -14,46 +13,44 @@ from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 from typing import Final
 
 TWO_DIGITS_BELOW: Final = Decimal("3.55")
-"""First digits of an error that keeps two digits: 1.00 to 3.54. From 3.55 to 9.49 it keeps one, and
-9.50 to 9.99 become 10.
+"""An error with leading digits 1.00 to 3.54 keeps two digits; 3.55 to 9.49 keep one, and 9.50 to
+9.99 become 10.
 """
 VALUE_DIGITS: Final = 3
 """Significant digits of a value without an error."""
 MOST_DIGITS: Final = 7
-"""Significant digits of a value at most; a smaller error is rounded up to its last digit."""
+"""Most significant digits of a value; a smaller error is rounded up to its last digit."""
 PLAIN_FROM, PLAIN_BELOW = -3, 6
-"""Powers of ten of the value for which no ×10ᵏ is split off."""
+"""Range of powers of ten of the value that are written without ×10ᵏ."""
 MISSING: Final = "n/a"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A rounded value and error. `value` and `error` are decimal digits to be multiplied by
-    10^`power`; None where there is none.
+    """A rounded value and error: decimal digits, to be multiplied by 10^`power`; None if missing.
 
-    `asked` tells whether an error belongs to the value at all: if it does and is None, it reads
-    n/a.
+    `has_error` says whether the value has a standard error; an unknown error prints as n/a.
     """
 
     value: str | None
     error: str | None = None
     power: int = 0
-    asked: bool = False
+    has_error: bool = False
 
     @property
     def plain(self) -> str:
-        """As in `(1.2 ± 0.3)×10⁻⁵`."""
+        """Plain text: `(1.2 ± 0.3)×10⁻⁵`."""
         return self._joined(" ± ", "×10" + str(self.power).translate(_SUPERSCRIPTS), "-")
 
     @property
     def html(self) -> str:
-        """As in `(1.2 ± 0.3)×10<sup>−5</sup>`: markup without anything to escape."""
+        """HTML: `(1.2 ± 0.3)×10<sup>−5</sup>`, without characters to escape."""
         return self._joined(" ± ", f"×10<sup>{self.power}</sup>".replace("-", "−"), "−")
 
     @property
     def latex(self) -> str:
-        r"""As in `$(1.2 \pm 0.3)\times 10^{-5}$`."""
+        r"""LaTeX: `$(1.2 \pm 0.3)\times 10^{-5}$`."""
         if self.value is None:
             return MISSING
         inner = self._joined(
@@ -63,8 +60,8 @@ class Number:
 
     @property
     def siunitx(self) -> str:
-        """As in `1.2(3)e-5`, which siunitx reads: the error in units of the last digit. An unknown
-        error is left out, and what was not measured is empty.
+        """Input of siunitx: `1.2(3)e-5`, with the error in units of the last digit. An unknown
+        error is omitted; a missing value is empty.
         """
         if self.value is None:
             return ""
@@ -76,27 +73,27 @@ class Number:
         if self.value is None:
             return MISSING
         text = self.value.replace("-", minus)
-        if self.asked:
+        if self.has_error:
             text += between + (missing if self.error is None else self.error)
         if not self.power:
             return text
-        return f"({text}){power}" if self.asked else text + power
+        return f"({text}){power}" if self.has_error else text + power
 
 
 def rounded(value: float, error: float | None = None, *, digits: int = VALUE_DIGITS) -> Number:
-    """Round a value to its error, which is shown with one or two significant digits.
+    """Round a value and its standard error; the error keeps one or two significant digits.
 
     Args:
-        value: any float; not finite means not measured.
-        error: its standard error, same unit. None: no error belongs to it (a count, a definition).
-            Not finite: it belongs, but is unknown.
-        digits: significant digits of the value where the error is unknown or none.
+        value: any float; not finite means missing.
+        error: standard error, same unit. None: the value has no error (a count, a definition). Not
+            finite: the error is unknown.
+        digits: significant digits of a value with an unknown error or none.
 
     >>> [rounded(0.8271, error).plain for error in (0.0354, 0.0355, 0.0950)]
     ['0.827 ± 0.035', '0.83 ± 0.04', '0.83 ± 0.10']
     """
     if not math.isfinite(value):
-        return Number(None, asked=error is not None)
+        return Number(None, has_error=error is not None)
     exact = Decimal(repr(float(value)))
     spread = None if error is None or not math.isfinite(error) else abs(Decimal(repr(float(error))))
     size = max(
@@ -116,11 +113,11 @@ def rounded(value: float, error: float | None = None, *, digits: int = VALUE_DIG
     error_text = (
         None if spread is None else _digits(spread, last, power, up=_exponent(spread, 1) < last)
     )
-    return Number(_digits(exact, last, power), error_text, power, asked=error is not None)
+    return Number(_digits(exact, last, power), error_text, power, has_error=error is not None)
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """A share as percent, as in `97.5%`; never 0 or 100 by rounding alone; n/a where unknown."""
+    """Return a share as percent: `97.5%`; rounding never gives 0 or 100; n/a if unknown."""
     if not math.isfinite(share):
         return MISSING
     text = f"{100 * share:.{digits}f}"
@@ -133,20 +130,18 @@ def percent(share: float, digits: int = 1) -> str:
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:
-    """A count with its noun, thousands set apart: `1 head`, `8,192 tokens`."""
+    """Return a count with its noun: `1 head`, `8,192 tokens`."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def _last_of_error(error: Decimal) -> int:
-    """Power of ten of the last digit that an error keeps."""
+    """Return the power of ten of the last digit that an error keeps."""
     first = error.adjusted()
     return first - (error.scaleb(-first) < TWO_DIGITS_BELOW)
 
 
 def _exponent(number: Decimal, digits: int) -> int:
-    """Power of ten of the leading digit after rounding to `digits` significant digits; 0 for
-    zero.
-    """
+    """Return the exponent of the leading digit after rounding to `digits` digits; 0 for zero."""
     if not number:
         return 0
     first = number.adjusted()
@@ -156,7 +151,7 @@ def _exponent(number: Decimal, digits: int) -> int:
 
 
 def _digits(number: Decimal, last: int, power: int, *, up: bool = False) -> str:
-    """Digits of number / 10^power, rounded at 10^last."""
+    """Return the digits of number / 10^power, rounded at 10^last."""
     if number and number.adjusted() < last - 1:
         whole = Decimal(1).scaleb(last) if up else Decimal(0)
     else:

@@ -1,5 +1,5 @@
-"""Foreign text and data made fit to be shown: nothing in them moves, colours or turns what stands
-around. Imports the standard library only.
+"""Escaping of foreign text and data for display, against control characters and spreadsheet
+formulas. Imports the standard library only.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any, Final
 
 
 def printable(text: str) -> str:
-    r"""A text that is shown as it stands: what would move, colour or turn it, or cannot be written,
-    is escaped.
+    r"""Escape control characters, direction marks and other unprintable characters of a text.
 
     >>> printable("a\x1b[31m\u202eb")
     'a\\x1b[31m\\u202eb'
@@ -21,13 +20,13 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in text
     )
 
 
 def printable_data(value: Any) -> Any:
-    """Data for JSON: its texts are printable, and a number that is not finite is None, as JSON has
-    none.
+    """Return data for JSON: texts are escaped, and numbers that are not finite become None.
 
     >>> printable_data({"a": [1.5, float("nan"), "b"]})
     {'a': [1.5, None, 'b']}
@@ -37,8 +36,8 @@ def printable_data(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {printable(str(name)): printable_data(one) for name, one in value.items()}
-    return [printable_data(one) for one in value] if isinstance(value, list | tuple) else value
+        return {printable(str(name)): printable_data(item) for name, item in value.items()}
+    return [printable_data(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 _NUMBER: Final = r"[-+]?\d[\d.,]*(?:e[-+]?\d+|×10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?"
@@ -47,8 +46,8 @@ _NUMBERS: Final = re.compile(rf"{_NUMBER}(?: (?:to|±) {_NUMBER})*")
 
 
 def no_formula(text: str) -> str:
-    """A text that no spreadsheet evaluates: behind a quote where it begins as a formula does and is
-    no number.
+    """Return a text that no spreadsheet evaluates: prefixed by a quote if it starts like a formula
+    and is not a number.
 
     >>> no_formula("=cmd()"), no_formula("-1.5 to 2×10⁻⁴")
     ("'=cmd()", '-1.5 to 2×10⁻⁴')

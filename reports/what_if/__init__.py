@@ -1,1 +1,1 @@
-"""Figure and table of a parameter study."""
+"""Figures and tables of a what-if study."""

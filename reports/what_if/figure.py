@@ -1,14 +1,14 @@
-"""Figures of a what-if study: lines for one axis (or one and a few values of another), a heat map
-with the contour Δ = 0 for two, small multiples for three.
+"""Figures of a what-if study: lines for one axis (or two, one with few values), a heat map with the
+contour Δ = 0 for two, small multiples for three.
 
-Source: arXiv 2602.01893, eq. (8), (12)-(17). Points whose Gram no vectors have are left white and
-hatched. Imports matplotlib and xarray.
+Source: arXiv 2602.01893, eq. (8), (12)-(17). Points whose Gram is not positive semidefinite (not
+PSD) are hatched. Imports matplotlib and xarray.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import xarray as xr
@@ -22,13 +22,13 @@ from reports.figures import style
 from reports.figures.readable import readable
 
 MOST_PANELS: Final = 9
-"""Panels of small multiples; a longer third axis is thinned evenly."""
+"""Most panels of small multiples; a longer third axis is thinned evenly."""
 FEW: Final = 4
-"""Values of an axis that are drawn as lines, where a map would have bands."""
+"""Largest size of an axis whose values are drawn as lines instead of a map."""
 FLAT: Final = 0.02
-"""A map whose largest value is below this looks empty, and says so."""
+"""A map with all values below this states in its title that it is vacuous."""
 TITLE: Final = 80
-"""Characters of a title that fit on one line of a figure."""
+"""Characters of a title per line."""
 LINES: Final = {
     "precision": (style.BLUE, "-"),
     "recall": (style.VERMILLION, "-"),
@@ -38,18 +38,18 @@ LINES: Final = {
 
 
 def study_axes(dataset: xr.Dataset) -> list[str]:
-    """Return the axes along which a study varies, longest first but for the order of equals."""
+    """Return the axes along which a study varies, in the order of its dimensions."""
     return [str(name) for name in dataset.dims if dataset.sizes[name] > 1]
 
 
 def draw_study(dataset: xr.Dataset, bound: str | None = None) -> Figure:
-    """Draw what `geostat.whatif` returned, varying along one, two or three axes; a heat map shows
-    `bound`, else the first one.
+    """Draw the result of `geostat.whatif`, which varies along one, two or three axes; a heat map
+    shows `bound`, or the first bound.
 
     Raises:
-        InputError: if it varies along none or more than three axes, or has no such bound.
+        InputError: if it varies along none or more than three axes, or lacks the bound.
     """
-    varying, shown, flat = _asked(dataset, bound, 3)
+    varying, shown, flat = _selected(dataset, bound, 3)
     with style.context():
         if len(varying) == 3:
             figure = _multiples(flat, varying, shown)
@@ -62,8 +62,8 @@ def draw_study(dataset: xr.Dataset, bound: str | None = None) -> Figure:
 
 
 def figure_study(axes: Axes, dataset: xr.Dataset, bound: str | None = None) -> Axes:
-    """Draw a study of one or two axes on given ones, as `draw_study` does, and return these."""
-    varying, shown, flat = _asked(dataset, bound, 2)
+    """Draw a study of one or two axes on matplotlib axes, as `draw_study` does; return them."""
+    varying, shown, flat = _selected(dataset, bound, 2)
     if len(varying) == 1:
         _lines(axes, flat, varying[0], bounds_of(dataset))
     elif _few(dataset, varying):
@@ -75,13 +75,16 @@ def figure_study(axes: Axes, dataset: xr.Dataset, bound: str | None = None) -> A
     return axes
 
 
-def _asked(dataset: xr.Dataset, bound: str | None, most: int) -> tuple[list[str], str, xr.Dataset]:
-    """The axes of a study, at most so many; the bound that is shown; the study along these axes."""
+def _selected(
+    dataset: xr.Dataset, bound: str | None, most: int
+) -> tuple[list[str], str, xr.Dataset]:
+    """Return the varying axes (at most `most`), the bound to show, and the reduced study."""
     varying, bounds = study_axes(dataset), bounds_of(dataset)
     shown = bounds[0] if bound is None else bound
     if shown not in bounds:
         raise InputError(
-            f"{shown}: the study holds no such bound, expected one of {', '.join(bounds)}."
+            f"{shown}: the study has no such bound, expected one of {', '.join(bounds)}. Choose one"
+            " of these."
         )
     if not 1 <= len(varying) <= most:
         raise InputError(
@@ -92,7 +95,7 @@ def _asked(dataset: xr.Dataset, bound: str | None, most: int) -> tuple[list[str]
 
 
 def _few(dataset: xr.Dataset, varying: Sequence[str]) -> bool:
-    """Whether one of two axes has so few values that each is a line."""
+    """Return whether one of two axes has few enough values to be drawn as lines."""
     return len(varying) == 2 and min(dataset.sizes[name] for name in varying) <= FEW
 
 
@@ -107,77 +110,55 @@ def _lines(axes: Axes, dataset: xr.Dataset, along: str, bounds: list[str]) -> No
         quantity, side = name.rsplit("_", 1)
         colour, dashes = LINES[quantity]
         label = f"${dataset[name].attrs['symbol']}$, {side}"
-        width, marker = 1.6 if side == "lower" else 0.9, "o" if x.size < 12 else ""
-        axes.plot(
-            x,
-            _shown(dataset, name).values,
-            color=colour,
-            linestyle=dashes,
-            linewidth=width,
-            label=label,
-            marker=marker,
-        )
-    _scale(axes, "x", x)
-    axes.set(xlabel=_name(dataset[along]), ylabel="bound, cut to [0, 1]", ylim=(-0.03, 1.03))
-    hidden, across = (
-        ~_over(dataset["feasible"], dataset[along]).astype(bool),
-        axes.get_xaxis_transform(),
-    )
+        line = {"color": colour, "linestyle": dashes, "linewidth": 1.6 if side == "lower" else 0.9}
+        _line(axes, x, _shown(dataset, name).values, label, **line)
+    hidden = ~_over(dataset["feasible"], dataset[along]).astype(bool)
     if hidden.any():
-        axes.fill_between(
-            x,
-            0,
-            1,
-            where=hidden,
-            transform=across,
-            color=style.PALE,
-            linewidth=0,
-            label="no such vectors exist",
-        )
-    axes.set_title(_title_of_lines(dataset, bounds))
-    style.legend_below(axes, columns=3)
+        look: dict[str, Any] = {"color": style.PALE, "linewidth": 0, "label": "Gram not PSD"}
+        across = axes.get_xaxis_transform()
+        axes.fill_between(x, 0, 1, where=hidden, transform=across, **look)
+    _finish_lines(axes, dataset, along, bounds, "bound, clipped to [0, 1]", columns=3)
 
 
 def _few_lines(axes: Axes, dataset: xr.Dataset, varying: list[str], bound: str) -> None:
-    """One line for each value of the shorter axis."""
-    few, along = sorted(varying, key=lambda name: dataset.sizes[name])
+    """Draw one line per value of the shorter axis."""
+    short, along = sorted(varying, key=lambda name: dataset.sizes[name])
     x, colours = dataset[along].values, (style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE)
-    for index, colour in zip(range(dataset.sizes[few]), colours, strict=False):
-        part = dataset.isel({few: index})
-        label = f"${dataset[few].attrs['symbol']} = {_number(float(part[few]))}$"
-        axes.plot(
-            x,
-            _shown(part, bound).values,
-            color=colour,
-            linewidth=1.6,
-            label=label,
-            marker="o" if x.size < 12 else "",
-        )
-    _scale(axes, "x", x)
-    axes.set(xlabel=_name(dataset[along]), ylabel=_label(dataset[bound]), ylim=(-0.03, 1.03))
-    axes.set_title(_title_of_lines(dataset, [bound]))
-    style.legend_below(axes, columns=4)
+    for index, colour in zip(range(dataset.sizes[short]), colours, strict=False):
+        part = dataset.isel({short: index})
+        label = f"${dataset[short].attrs['symbol']} = {_number(float(part[short]))}$"
+        _line(axes, x, _shown(part, bound).values, label, color=colour, linewidth=1.6)
+    _finish_lines(axes, dataset, along, [bound], _label(dataset[bound]), columns=4)
+
+
+def _line(axes: Axes, x: np.ndarray, y: np.ndarray, label: str, **look: Any) -> None:
+    """Draw a line, with a mark at each of a few points."""
+    axes.plot(x, y, label=label, marker="o" if x.size < 12 else "", **look)
+
+
+def _finish_lines(
+    axes: Axes, dataset: xr.Dataset, along: str, bounds: list[str], label: str, columns: int
+) -> None:
+    """Set scale, labels, title and legend; the title notes omitted lines (erratum 18)."""
+    omitted = r"no line for $F(r_{\min})$: n/a where the bound on $R$ is negative"
+    hidden = any(unreadable(dataset[name]).any() for name in bounds)
+    _scale(axes, "x", dataset[along].values)
+    axes.set(xlabel=_name(dataset[along]), ylabel=label, ylim=(-0.03, 1.03))
+    axes.set_title(_title(dataset, [omitted] if hidden else []))
+    style.legend_below(axes, columns=columns)
 
 
 def _heat(axes: Axes, dataset: xr.Dataset, along: Sequence[str], bound: str) -> QuadMesh:
-    """One map over the first two of `along`."""
+    """Draw a heat map over the first two axes of `along`."""
     x, y = (dataset[name].values for name in along[:2])
     shown = _shown(dataset, bound).transpose(along[1], along[0])
-    mesh = axes.pcolormesh(
-        x,
-        y,
-        np.ma.masked_invalid(shown.values),
-        vmin=0,
-        vmax=1,
-        cmap="viridis",
-        shading="nearest",
-        rasterized=True,
-    )
+    look: dict[str, Any] = {"cmap": "viridis", "shading": "nearest"}
+    values = np.ma.masked_invalid(shown.values)
+    mesh = axes.pcolormesh(x, y, values, vmin=0, vmax=1, rasterized=True, **look)
     hidden = ~_over(dataset["feasible"], shown).astype(bool)
     if hidden.any():
-        axes.contourf(
-            x, y, hidden.astype(float), levels=[0.5, 1.5], colors="none", hatches=["////"]
-        )
+        levels: dict[str, Any] = {"levels": [0.5, 1.5], "colors": "none", "hatches": ["////"]}
+        axes.contourf(x, y, hidden.astype(float), **levels)
     if "margin" in dataset:
         margin = _over(dataset["margin"], shown)
         known = np.isfinite(margin)
@@ -193,67 +174,62 @@ def _heat(axes: Axes, dataset: xr.Dataset, along: Sequence[str], bound: str) -> 
 
 def _multiples(dataset: xr.Dataset, varying: list[str], bound: str) -> Figure:
     third = varying[2]
-    kept = evenly(dataset.sizes[third], MOST_PANELS)
-    columns = min(3, len(kept))
-    rows = -(-len(kept) // columns)
+    indices = evenly(dataset.sizes[third], MOST_PANELS)
+    columns = min(3, len(indices))
+    rows = -(-len(indices) // columns)
     figure = Figure(figsize=(style.WIDTH, 2.5 * rows + 0.6), layout="constrained")
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    for axis, index in zip(grid.flat, kept, strict=False):
+    for axis, index in zip(grid.flat, indices, strict=False):
         part = dataset.isel({third: index})
         mesh = _heat(axis, part, varying, bound)
         axis.set_title(f"${dataset[third].attrs['symbol']} = {_number(float(part[third]))}$")
         axis.label_outer()
-    for axis in grid.flat[len(kept) :]:
+    for axis in grid.flat[len(indices) :]:
         axis.remove()
-    figure.colorbar(
-        mesh, ax=grid.flat[: len(kept)].tolist(), label=_label(dataset[bound]), shrink=0.8
-    )
+    drawn = grid.flat[: len(indices)].tolist()
+    figure.colorbar(mesh, ax=drawn, label=_label(dataset[bound]), shrink=0.8)
     figure.suptitle(_map_title(dataset, bound), fontsize=9.5, fontweight="bold", x=0.02, ha="left")
     return figure
 
 
 def evenly(size: int, most: int) -> list[int]:
-    """At most so many indices of an axis, evenly spaced, its ends among them."""
+    """Return at most `most` evenly spaced indices of an axis, with both ends."""
     return np.unique(np.linspace(0, size - 1, min(size, most)).round().astype(int)).tolist()
 
 
 def unreadable(bound: xr.DataArray) -> np.ndarray:
-    """Where a bound lies outside its readable_range, if it has one: it says nothing there
-    (erratum 18).
-    """
+    """Return where a bound lies outside its readable_range and is void (erratum 18)."""
     low, high = bound.attrs.get("readable_range", (-np.inf, np.inf))
     return np.asarray((bound.values < low) | (bound.values > high))
 
 
 def gram_of(dataset: xr.Dataset) -> str:
-    """The name of a study's Gram, and whether it was moved to one that some vectors have."""
-    moved = dataset.attrs.get("projection", "none") != "none"
-    return f"{dataset.attrs['gram']}, projected" if moved else str(dataset.attrs["gram"])
+    """Return the name of a study's Gram, with "projected" if it was projected to a PSD matrix."""
+    projected = dataset.attrs.get("projection", "none") != "none"
+    return f"{dataset.attrs['gram']}, projected" if projected else str(dataset.attrs["gram"])
 
 
 def _shown(dataset: xr.Dataset, bound: str) -> xr.DataArray:
-    """A bound cut to [0, 1], left out where it says nothing."""
+    """Return a bound clipped to [0, 1], NaN where it carries no information."""
     values = dataset[bound]
     return values.where(~unreadable(values)).clip(0, 1)
 
 
 def _over(array: xr.DataArray, shown: xr.DataArray) -> np.ndarray:
-    """The values of an array over the dimensions of what is shown, repeated along those it does
-    not depend on.
-    """
+    """Return the values of an array broadcast to the dimensions of `shown`."""
     return np.asarray(array.broadcast_like(shown).transpose(*shown.dims).values)
 
 
 def _scale(axes: Axes, which: str, values: np.ndarray) -> None:
-    """A logarithmic axis where the values were spaced so."""
+    """Make an axis logarithmic if its values are spaced logarithmically."""
     if values.size > 2 and (values > 0).all():
         steps, ratios = np.diff(values.astype(float)), np.diff(np.log(values.astype(float)))
         if np.ptp(ratios) / ratios.mean() < np.ptp(steps) / steps.mean() - 1e-9:
             axes.set(**{f"{which}scale": "log"})
             axis = axes.xaxis if which == "x" else axes.yaxis
-            few = values.max() < 30 * values.min()
+            short_range = values.max() < 30 * values.min()
             axis.set_major_formatter("{x:g}")
-            axis.set_minor_formatter("{x:g}" if few else NullFormatter())
+            axis.set_minor_formatter("{x:g}" if short_range else NullFormatter())
 
 
 def _name(coordinate: xr.DataArray) -> str:
@@ -264,22 +240,14 @@ def _name(coordinate: xr.DataArray) -> str:
 
 
 def _label(variable: xr.DataArray) -> str:
-    return f"{variable.attrs['side']} bound on ${variable.attrs['symbol']}$, cut to [0, 1]"
-
-
-def _title_of_lines(dataset: xr.Dataset, bounds: list[str]) -> str:
-    """The title of lines, which says where one is left out (erratum 18)."""
-    silent = r"no line for $F(r_{\min})$: n/a where the bound on $R$ is negative"
-    return _title(
-        dataset, [silent] if any(unreadable(dataset[name]).any() for name in bounds) else []
-    )
+    return f"{variable.attrs['side']} bound on ${variable.attrs['symbol']}$, clipped to [0, 1]"
 
 
 def _map_title(dataset: xr.Dataset, bound: str) -> str:
-    """The title of a heat map, with what the colours alone do not tell."""
+    """Return the title of a heat map, with notes on contour, hatching and missing values."""
     notes = [r"line: $\Delta=0$"] if "margin" in dataset else []
     if not dataset["feasible"].all():
-        notes.append("hatched: no vectors have this Gram")
+        notes.append("hatched: Gram not PSD")
     if unreadable(dataset[bound]).any():
         notes.append("white: n/a, the bound on $R$ is negative")
     values = _shown(dataset, bound).values
@@ -290,7 +258,7 @@ def _map_title(dataset: xr.Dataset, bound: str) -> str:
 
 
 def _title(dataset: xr.Dataset, notes: list[str]) -> str:
-    """Edition, Gram and notes, on as many lines as the figure's width asks for."""
+    """Return edition, Gram and notes, wrapped to the figure's width."""
     lines = [f"{dataset.attrs['edition']} edition, {gram_of(dataset)} Gram"]
     for note in notes:
         longer = f"{lines[-1]}; {note}"

@@ -1,7 +1,7 @@
-"""The explorer of heads in a browser, driven by Playwright: what is drawn is the run's, every
-control is reached, nothing leaves the machine.
+"""The explorer of heads in a browser, driven by Playwright: charts equal the run, controls are
+reachable by keyboard, no request leaves the machine.
 
-`make test-browser` installs what it needs. Skipped where Playwright or Chromium is not installed.
+`make test-browser` installs the requirements. Skipped without Playwright or Chromium.
 """
 
 import math
@@ -36,19 +36,29 @@ ROWS = """([name, data]) => {
   const { views } = document.querySelector("[data-explorer]").explorer;
   return views[name].data(data).map((row) => ({ ...row }));
 }"""
+WORDS = {1: "holds", -1: "fails", 0: "undetermined", -2: "no estimate"}
 CONTROLS = ("quantity", "size", "layer", "head", "map", "score", "edition", "gram", "residuals")
 
 
-@pytest.fixture(scope="module")
-def run(finished: Finished) -> Run:
-    return Run.of(with_display(finished.tree))
-
-
-@pytest.fixture(scope="module")
-def html(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    page = tmp_path_factory.mktemp("page") / "report.html"
-    page.write_text(page_html(with_display(finished.tree)), encoding="utf-8")
+def written(tree: xr.DataTree, folder: Path) -> Path:
+    page = folder / "report.html"
+    page.write_text(page_html(tree), encoding="utf-8")
     return page
+
+
+@pytest.fixture(scope="module")
+def tree(finished: Finished) -> xr.DataTree:
+    return with_display(finished.tree)
+
+
+@pytest.fixture(scope="module")
+def run(tree: xr.DataTree) -> Run:
+    return Run.of(tree)
+
+
+@pytest.fixture(scope="module")
+def html(tree: xr.DataTree, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tree, tmp_path_factory.mktemp("page"))
 
 
 @pytest.fixture(scope="module")
@@ -60,22 +70,22 @@ def browser() -> Iterator[Any]:
 
 
 class Opened:
-    """A page with its explorer drawn, and what it said and asked for."""
+    """A page with its explorer drawn, its console messages and its requests."""
 
     def __init__(self, browser: Any, html: Path, *, fragment: str = "", **options: Any) -> None:
         self.view = browser.new_page(**options)
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.view.on("console", lambda one: self.said.append(one.text))
-        self.view.on("pageerror", lambda one: self.said.append(str(one)))
-        self.view.on("request", lambda one: self.asked.append(one.url))
+        self.messages: list[str] = []
+        self.requests: list[str] = []
+        self.view.on("console", lambda message: self.messages.append(message.text))
+        self.view.on("pageerror", lambda error: self.messages.append(str(error)))
+        self.view.on("request", lambda request: self.requests.append(request.url))
         self.view.goto(html.as_uri() + fragment)
         self.view.wait_for_function("document.querySelector('[data-explorer]').explorer")
         self.view.evaluate(START)
 
-    def rows(self, chart: str, data: str = "rows", **of: Any) -> list[dict[str, Any]]:
-        found = self.view.evaluate(ROWS, [chart, data])
-        return [row for row in found if all(row[key] == value for key, value in of.items())]
+    def rows(self, chart: str, data: str = "rows", **fields: Any) -> list[dict[str, Any]]:
+        rows = self.view.evaluate(ROWS, [chart, data])
+        return [row for row in rows if all(row[key] == value for key, value in fields.items())]
 
     def drawn(self, chart: str, series: str, key: str = "y", edge: str = "") -> np.ndarray:
         rows = self.rows(chart, series=series, edge=edge)
@@ -90,89 +100,89 @@ class Opened:
             control.dispatch_event("change")
         self.view.wait_for_timeout(200)
 
-    def told(self) -> str:
-        return str(self.view.locator(".explorer .told").inner_text())
+    def result(self) -> str:
+        return str(self.view.locator(".explorer .head-shown").inner_text())
 
 
 @pytest.fixture
 def opened(browser: Any, html: Path) -> Iterator[Opened]:
-    found = Opened(browser, html, viewport={"width": 1280, "height": 900})
-    yield found
-    found.view.close()
-    assert found.said == []
-    assert [url for url in found.asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    page = Opened(browser, html, viewport={"width": 1280, "height": 900})
+    yield page
+    page.view.close()
+    assert page.messages == []
+    assert [url for url in page.requests if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
 def close(drawn: np.ndarray, stored: Any) -> None:
-    """What is drawn is what is stored, to a few of the steps in which curves are kept."""
+    """Assert that drawn values equal stored ones, to a few quantisation steps."""
     np.testing.assert_allclose(drawn, np.asarray(stored, dtype=float), atol=2e-4, rtol=3e-4)
 
 
-def test_the_first_head_is_drawn_as_it_was_measured(opened: Opened, run: Run):
+def test_curves_of_the_first_head_equal_the_run(opened: Opened, run: Run):
     curves, envelope = run.head_curves.isel(layer=0), run.envelope.isel(layer=0, head=0)
-    for chart, name, of in (
+    for chart, name, dim in (
         ("norm", "norm", "kv_head"),
         ("cosine", "cosine", "kv_head"),
         ("weight", "weight", "head"),
     ):
         for end in ("", "_lower", "_upper"):
             key = end.lstrip("_") or "y"
-            close(opened.drawn(chart, "measured", key), curves[f"{name}{end}"].isel({of: 0}))
+            close(opened.drawn(chart, "measured", key), curves[f"{name}{end}"].isel({dim: 0}))
     close(opened.drawn("score", "measured"), envelope["precision"])
     fitted = curves["cosine_fitted"].isel(kv_head=0).sel(form="exponential")
     close(opened.drawn("cosine", "exponential, printed"), fitted)
     starts = [row["x"] for row in opened.rows("weight", "marks")]
     known = {float(run.weights[name][0, 0]) for name in ("t1", "t2")}
-    assert starts == pytest.approx(sorted(at for at in known if np.isfinite(at)), rel=1e-6)
+    assert starts == pytest.approx(sorted(start for start in known if np.isfinite(start)), rel=1e-6)
 
 
-def test_a_click_an_arrow_and_a_number_pick_a_head_and_the_link_keeps_it(opened: Opened, run: Run):
+def test_a_click_an_arrow_and_a_number_select_a_head(opened: Opened, run: Run):
     layers, heads = (run.capture[name].values for name in ("layer", "head"))
     opened.view.locator(".explorer .map").scroll_into_view_if_needed()
-    place = f".explorer .map .layer_0_marks path >> nth={heads.size + 2}"
-    opened.view.locator(place).click()
+    cell = f".explorer .map .layer_0_marks path >> nth={heads.size + 2}"
+    opened.view.locator(cell).click()
     opened.view.wait_for_timeout(200)
-    assert opened.told().startswith(f"L{layers[1]}H{heads[2]},")
+    assert opened.result().startswith(f"L{layers[1]}H{heads[2]},")
     assert opened.view.evaluate("location.hash") == f"#L{layers[1]}H{heads[2]}"
-    at = run.envelope.isel(layer=1, head=2)
-    close(opened.drawn("score", "measured"), at["precision"])
+    selected = run.envelope.isel(layer=1, head=2)
+    close(opened.drawn("score", "measured"), selected["precision"])
     opened.view.locator(".explorer .map").focus()
     opened.view.keyboard.press("ArrowLeft")
     opened.view.keyboard.press("ArrowUp")
     opened.view.wait_for_timeout(200)
-    assert opened.told().startswith(f"L{layers[0]}H{heads[1]},")
+    assert opened.result().startswith(f"L{layers[0]}H{heads[1]},")
     opened.set("layer", str(layers[1]))
     opened.set("head", str(heads[0]))
-    assert opened.told().startswith(f"L{layers[1]}H{heads[0]},")
+    assert opened.result().startswith(f"L{layers[1]}H{heads[0]},")
     opened.set("head", "977")
-    assert opened.told().startswith(f"L{layers[1]}H{heads[0]},")
+    assert opened.result().startswith(f"L{layers[1]}H{heads[0]},")
 
 
 def test_a_link_to_a_head_opens_it(browser: Any, html: Path, run: Run):
     layer, head = run.capture["layer"].values[1], run.capture["head"].values[1]
     opened = Opened(browser, html, fragment=f"#L{layer}H{head}")
     opened.view.wait_for_timeout(300)
-    assert opened.told().startswith(f"L{layer}H{head},")
+    assert opened.result().startswith(f"L{layer}H{head},")
     assert opened.view.evaluate("scrollY") > 300
     opened.view.close()
 
 
-def test_the_map_shows_the_quantity_that_is_chosen(opened: Opened, run: Run):
+def test_the_map_shows_the_selected_quantity(opened: Opened, run: Run):
     opened.set("quantity", "decay of similarity, gram exponential (similarity.beta)")
-    at = run.similarity.sel(gram="exponential").transpose("layer", "kv_head", ...)
-    beta = at["beta"].where(~at["beta_at_bound"].astype(bool))
+    selected = run.similarity.sel(gram="exponential").transpose("layer", "kv_head", ...)
+    beta = selected["beta"].where(~selected["beta_at_bound"].astype(bool))
     close(np.array([row["value"] for row in opened.rows("map", "cells")]), beta.values.ravel())
     opened.set("quantity", "beta offset")
-    assert "decay of similarity, gram offset" in opened.told()
+    assert "decay of similarity, gram offset" in opened.result()
     opened.set("quantity", "no such quantity")
     assert "decay of similarity, gram offset" in (
         opened.view.locator(".explorer .quantity").input_value()
     )
-    assert opened.told() == "No quantity has “no such quantity” in its name."
+    assert opened.result() == "No quantity matches “no such quantity”."
     opened.set("quantity", "cosine")
-    assert "verdict" not in opened.told()
+    assert "verdict" not in opened.result()
     opened.set("quantity", "verdict cosines")
-    assert "verdict: " in opened.told()
+    assert "verdict: " in opened.result()
     opened.set("quantity", "NORMS.lam sink")
     assert opened.view.locator(".explorer .quantity").input_value().endswith("(norms.lam)")
     opened.set("quantity", "similarity.chosen")
@@ -184,16 +194,15 @@ def test_the_map_shows_the_quantity_that_is_chosen(opened: Opened, run: Run):
     key = "bounds.sharp"
     claim = opened.view.evaluate(
         """(key) => {
-          const told = document.querySelector("[data-explorer] .catalogue").textContent;
-          return JSON.parse(told).claims.find((claim) => claim.key === key).says;
+          const text = document.querySelector("[data-explorer] .catalogue").textContent;
+          return JSON.parse(text).claims.find((claim) => claim.key === key).says;
         }""",
         key,
     )
     opened.set("quantity", f"verdict: {claim}")
-    words = {1: "holds", -1: "fails", 0: "undetermined", -2: "no estimate"}
     codes = run.verdicts["answer_head"].sel(claim_head=key).transpose("layer", "head").values
     cells = opened.rows("map", "cells")
-    assert [row["value"] for row in cells] == [words[code] for code in codes.ravel()]
+    assert [row["value"] for row in cells] == [WORDS[code] for code in codes.ravel()]
     assert {row["symbol"] for row in cells} <= {"✓", "✗", "?", "–"}
 
 
@@ -206,37 +215,38 @@ def test_n_edition_gram_score_and_residuals_change_what_is_drawn(opened: Opened,
     for edition in run.envelope["edition"].values:
         for gram in run.envelope["gram"].values[:2]:
             opened.set("score", "recall")
-            assert opened.told().split(". ")[1].startswith("Recall at N = ")
+            assert opened.result().split(". ")[1].startswith("Recall at N = ")
             opened.set("edition", str(edition))
             opened.set("gram", str(gram))
-            at = run.envelope.sel(edition=edition, gram=gram).isel(layer=0, head=0)
+            selected = run.envelope.sel(edition=edition, gram=gram).isel(layer=0, head=0)
             for side in ("lower", "upper"):
-                bound = at[f"recall_{side}"].clip(0, 1)
+                bound = selected[f"recall_{side}"].clip(0, 1)
                 close(opened.drawn("score", "bounds", side, edge="band"), bound)
                 close(opened.drawn("score", "bounds", edge=side), bound)
-            low, high = (float(at[f"recall_{side}"].clip(0, 1)[2]) for side in ("lower", "upper"))
+            low, high = (
+                float(selected[f"recall_{side}"].clip(0, 1)[2]) for side in ("lower", "upper")
+            )
             if np.isfinite([low, high]).all():
-                words = opened.told().partition(f"Bounds ({edition}, {gram} Gram): ")[2]
+                words = opened.result().partition(f"Bounds ({edition}, {gram} Gram): ")[2]
                 limits = [float(word) for word in words.rstrip(".").split(" to ")]
                 assert limits == pytest.approx([low, high], abs=1e-3)
     opened.view.locator(".explorer .residuals").check()
     opened.view.wait_for_timeout(300)
-    at = run.head_curves.isel(layer=0, kv_head=0)
-    expected = at["cosine"] - at["cosine_fitted"].sel(form="exponential")
+    selected = run.head_curves.isel(layer=0, kv_head=0)
+    expected = selected["cosine"] - selected["cosine_fitted"].sel(form="exponential")
     close(opened.drawn("cosine", "exponential, printed"), expected)
 
 
-def test_the_verdicts_of_a_head_are_told_with_their_estimates(opened: Opened, run: Run):
+def test_verdicts_of_a_head_have_estimates(opened: Opened, run: Run):
     rows = opened.view.locator(".explorer .answers tbody tr").all_inner_texts()
     assert len(rows) == run.verdicts.sizes["claim"]
     codes = run.verdicts["answer_kv_head"].isel(layer=0, kv_head=0)
-    answer = {1: "holds", -1: "fails", 0: "undetermined", -2: "no estimate"}[int(codes[0])]
-    assert answer in rows[0]
+    assert WORDS[int(codes[0])] in rows[0]
     estimate = float(run.verdicts["estimate_kv_head"].isel(layer=0, kv_head=0)[0])
     assert f"\t{estimate:.3g} (" in rows[0]
 
 
-def test_layers_dragged_over_are_compared_with_the_others(opened: Opened, run: Run):
+def test_selected_layers_are_compared_with_other_layers(opened: Opened, run: Run):
     opened.view.locator(".explorer .map").scroll_into_view_if_needed()
     cells = opened.view.locator(".explorer .map .layer_0_marks path")
     box = cells.nth(0).bounding_box()
@@ -246,11 +256,11 @@ def test_layers_dragged_over_are_compared_with_the_others(opened: Opened, run: R
     opened.view.mouse.move(box["x"] + 0.6 * box["width"], middle, steps=4)
     opened.view.mouse.up()
     opened.view.wait_for_timeout(300)
-    told = opened.view.locator(".explorer .layers-told").inner_text()
+    summary = opened.view.locator(".explorer .layers-shown").inner_text()
     layer, heads = run.capture["layer"].values[0], run.capture.sizes["head"]
-    assert told.startswith(f"Layers {layer} to {layer}: median ")
-    assert f"({heads} heads)" in told
-    assert "Other layers: median " in told
+    assert summary.startswith(f"Layers {layer} to {layer}: median ")
+    assert f"({heads} heads)" in summary
+    assert "Other layers: median " in summary
 
 
 def test_tabs_reach_every_control_in_order(opened: Opened):
@@ -262,23 +272,23 @@ def test_tabs_reach_every_control_in_order(opened: Opened):
     assert [name for name in reached if name in CONTROLS] == list(CONTROLS)
 
 
-def test_nothing_serious_is_in_the_way_of_assistive_technology(opened: Opened):
+def test_there_are_no_serious_accessibility_violations(opened: Opened):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is missing")
-    found = axe.Axe().run(opened.view).response["violations"]
-    serious = [one for one in found if one["impact"] in ("serious", "critical")]
-    assert [(one["id"], one["nodes"][0]["html"][:120]) for one in serious] == []
+    violations = axe.Axe().run(opened.view).response["violations"]
+    serious = [rule for rule in violations if rule["impact"] in ("serious", "critical")]
+    assert [(rule["id"], rule["nodes"][0]["html"][:120]) for rule in serious] == []
 
 
-def test_sliders_of_the_what_if_panel_show_bounds_that_were_evaluated(opened: Opened, run: Run):
+def test_sliders_of_the_what_if_panel_show_evaluated_bounds(opened: Opened, run: Run):
     data = run.sensitivity
-    at = data.isel(layer=0)
+    selected = data.isel(layer=0)
     parameters = [str(name) for name in data["parameter"].values]
     for name in parameters:
         slider = opened.view.locator(f".what-if-{name}")
         slider.focus()
         opened.view.keyboard.press("End")
         opened.view.wait_for_timeout(250)
-        last = at.sel(parameter=name).isel(step=-1)
+        last = selected.sel(parameter=name).isel(step=-1)
         for side in ("lower", "upper"):
             drawn = opened.rows("what if", series="bounds if changed", edge=side)
             close(
@@ -290,47 +300,49 @@ def test_sliders_of_the_what_if_panel_show_bounds_that_were_evaluated(opened: Op
     opened.view.locator(".what-if-score").select_option("recall")
     opened.view.locator(".what-if-n").fill("1")
     opened.view.wait_for_timeout(250)
-    told = opened.view.locator(".what-if-told").inner_text()
+    result = opened.view.locator(".what-if-result").inner_text()
     head = f"L{data['layer'].values[0]}H{int(data['of_head'][0])}"
-    assert told.startswith(head)
-    assert f"N = {data['n_envelope'].values[1]}. " in told
-    assert f"At d = {float(last['value']):.0f}: " in told
+    assert result.startswith(head)
+    assert f"N = {data['n_envelope'].values[1]}. " in result
+    assert f"At d = {float(last['value']):.0f}: " in result
     close(
         np.array([row["y"] for row in opened.rows("what if", series="measured")], dtype=float),
-        at["recall"],
+        selected["recall"],
     )
     opened.view.locator(".what-if-fit").click()
     opened.view.wait_for_timeout(250)
     assert opened.rows("what if", series="bounds if changed") == []
-    fit = at.sel(parameter="beta", step=0)["recall_upper"].clip(0, 1)
+    fit = selected.sel(parameter="beta", step=0)["recall_upper"].clip(0, 1)
     drawn = opened.rows("what if", series="bounds as fitted", edge="upper")
     close(np.array([row["y"] for row in drawn], dtype=float), fit)
 
 
-def test_the_what_if_panel_says_which_head_stands_for_the_picked_one(opened: Opened, run: Run):
-    stands, heads = int(run.sensitivity["of_head"][1]), run.capture["head"].values
+def test_the_what_if_panel_names_the_representative_head(opened: Opened, run: Run):
+    representative, heads = int(run.sensitivity["of_head"][1]), run.capture["head"].values
     layer = run.capture["layer"].values[1]
-    other = next(int(head) for head in heads if head != stands)
+    other = next(int(head) for head in heads if head != representative)
     opened.set("layer", str(layer))
     opened.set("head", str(other))
-    told, title = (opened.view.locator(f".what-if-{name}") for name in ("told", "head"))
-    assert told.inner_text().startswith(f"L{layer}H{stands}, N = ")
-    picked = f"L{layer}H{stands}, which stands for its layer (picked: L{layer}H{other}),"
-    assert title.inner_text() == picked
+    result, title = (opened.view.locator(f".what-if-{name}") for name in ("result", "head"))
+    assert result.inner_text().startswith(f"L{layer}H{representative}, N = ")
+    assert title.inner_text() == (
+        f"L{layer}H{representative} (the representative head of layer {layer}; selected:"
+        f" L{layer}H{other})"
+    )
     command = opened.view.locator(".what-if-again code").inner_text()
     assert command == (
-        f"geostat whatif --from run.zarr --head L{layer}H{other} --gram offset"
-        " --set beta=x0.5,x1,x2"
+        f"geostat whatif --from run.zarr --head L{layer}H{other} --gram offset --set"
+        " beta=x0.5,x1,x2"
     )
-    opened.set("head", str(stands))
-    assert title.inner_text() == f"L{layer}H{stands}"
+    opened.set("head", str(representative))
+    assert title.inner_text() == f"L{layer}H{representative}"
 
 
-def test_keys_open_what_is_folded_and_copy_a_command(browser: Any, html: Path):
+def test_keys_unfold_details_and_copy_a_command(browser: Any, html: Path):
     opened = Opened(browser, html)
-    how = opened.view.locator(".verdict summary").first
+    summary = opened.view.locator(".verdict summary").first
     assert not opened.view.locator(".verdict details p").first.is_visible()
-    how.focus()
+    summary.focus()
     opened.view.keyboard.press("Enter")
     assert opened.view.locator(".verdict details p").first.is_visible()
     button = opened.view.locator("#about-norms .copy").first
@@ -340,11 +352,11 @@ def test_keys_open_what_is_folded_and_copy_a_command(browser: Any, html: Path):
     opened.view.keyboard.press("Enter")
     opened.view.wait_for_timeout(200)
     assert button.inner_text() in ("Copied", "Selected")
-    assert opened.said == []
+    assert opened.messages == []
     opened.view.close()
 
 
-def test_a_link_into_what_is_folded_opens_it(browser: Any, html: Path):
+def test_a_link_unfolds_its_target(browser: Any, html: Path):
     opened = Opened(browser, html, fragment="#table-norms")
     assert opened.view.locator("#table-norms table").is_visible()
     assert not opened.view.locator("#table-similarity table").is_visible()
@@ -353,21 +365,18 @@ def test_a_link_into_what_is_folded_opens_it(browser: Any, html: Path):
     opened.view.close()
 
 
-def test_a_fit_that_stopped_at_a_limit_is_marked_and_has_no_colour(
-    browser: Any, finished: Finished, tmp_path: Path
+def test_a_fit_at_a_limit_is_marked_and_has_no_colour(
+    browser: Any, tree: xr.DataTree, tmp_path: Path
 ):
-    tree = with_display(finished.tree)
     data = tree["similarity"].to_dataset().copy(deep=True)
-    place = {"gram": "offset", "layer": data["layer"].values[0], "kv_head": 0}
-    data["beta"].loc[place], data["beta_at_bound"].loc[place] = 20.0, True
-    page = tmp_path / "report.html"
-    page.write_text(page_html(tree.assign({"similarity": xr.DataTree(data)})), encoding="utf-8")
-    opened = Opened(browser, page)
+    index = {"gram": "offset", "layer": data["layer"].values[0], "kv_head": 0}
+    data["beta"].loc[index], data["beta_at_bound"].loc[index] = 20.0, True
+    opened = Opened(browser, written(tree.assign({"similarity": xr.DataTree(data)}), tmp_path))
     opened.set("quantity", "decay of similarity, gram offset (similarity.beta)")
     cell = next(row for row in opened.rows("map", "cells") if not row["i"] and not row["j"])
     assert (cell["value"], cell["symbol"]) == (None, "]")
-    assert "the fit stopped at its limit 20" in opened.told()
-    assert "no estimate" in opened.view.locator(".explorer .marks-told").inner_text()
+    assert "the fit stopped at its limit 20" in opened.result()
+    assert "no estimate" in opened.view.locator(".explorer .marks-shown").inner_text()
     opened.view.close()
 
 
@@ -380,54 +389,47 @@ def test_the_page_is_as_wide_as_the_window(browser: Any, html: Path, width: int)
     opened.view.close()
 
 
-def test_charts_take_the_colours_of_a_dark_page(browser: Any, html: Path):
+def test_charts_use_the_colours_of_a_dark_page(browser: Any, html: Path):
     opened = Opened(browser, html, color_scheme="light")
     axis = ".explorer [data-curve=norm] text"
     light = opened.view.locator(axis).first.get_attribute("fill")
     opened.view.emulate_media(color_scheme="dark")
     opened.view.wait_for_timeout(800)
     assert opened.view.locator(axis).first.get_attribute("fill") != light
-    assert opened.said == []
+    assert opened.messages == []
     opened.view.close()
 
 
-def test_layers_of_each_t_have_an_explorer_of_their_own(browser: Any, tmp_path: Path):
-    page = tmp_path / "report.html"
-    page.write_text(page_html(run_tree(window=40)), encoding="utf-8")
-    view, said = browser.new_page(), []
-    view.on("console", lambda one: said.append(one.text))
-    view.on("pageerror", lambda one: said.append(str(one)))
+def test_layers_of_each_t_have_a_separate_explorer(browser: Any, tmp_path: Path):
+    page, view, messages = written(run_tree(window=40), tmp_path), browser.new_page(), []
+    view.on("console", lambda message: messages.append(message.text))
+    view.on("pageerror", lambda error: messages.append(str(error)))
     view.goto(page.as_uri())
-    every = "[...document.querySelectorAll('[data-explorer]')]"
-    view.wait_for_function(f"{every}.every((section) => section.explorer)")
-    start = f"Promise.all({every}.map((section) => section.explorer.start()))"
+    sections = "[...document.querySelectorAll('[data-explorer]')]"
+    view.wait_for_function(f"{sections}.every((section) => section.explorer)")
+    start = f"Promise.all({sections}.map((section) => section.explorer.start()))"
     started = f"{start}.then((all) => all.length)"
     assert view.evaluate(started) == 2
-    assert len(set(view.locator(".explorer .told").all_inner_texts())) == 2
-    assert said == []
+    assert len(set(view.locator(".explorer .head-shown").all_inner_texts())) == 2
+    assert messages == []
     view.close()
 
 
 def test_one_document_draws_without_bands(browser: Any, tmp_path: Path):
-    page = tmp_path / "report.html"
-    page.write_text(page_html(run_tree(documents=1, null=False)), encoding="utf-8")
-    opened = Opened(browser, page)
+    opened = Opened(browser, written(run_tree(documents=1, null=False), tmp_path))
     assert {row["lower"] for row in opened.rows("norm")} == {None}
-    assert opened.said == []
+    assert opened.messages == []
     opened.view.close()
 
 
-def test_a_curve_that_the_first_head_lacks_is_drawn_in_its_colour(
-    browser: Any, finished: Finished, tmp_path: Path
+def test_a_curve_missing_in_the_first_head_keeps_its_colour(
+    browser: Any, tree: xr.DataTree, tmp_path: Path
 ):
-    tree = with_display(finished.tree)
     curves = tree["head_curves"].to_dataset().copy(deep=True)
     curves["cosine_fitted"].loc[{"form": "exponential"}][..., 0, :] = np.nan
-    page = tmp_path / "report.html"
-    page.write_text(page_html(tree.assign({"head_curves": xr.DataTree(curves)})), encoding="utf-8")
-    opened = Opened(browser, page)
+    opened = Opened(browser, written(tree.assign({"head_curves": xr.DataTree(curves)}), tmp_path))
     assert not opened.rows("cosine", series="exponential, printed")
-    opened.set("head", str(finished.tree["capture"]["head"].values[-1]))
+    opened.set("head", str(tree["capture"]["head"].values[-1]))
     assert opened.rows("cosine", series="exponential, printed")
     lines = opened.view.locator("[data-curve=cosine] .mark-line path").all()
     strokes = [line.get_attribute("stroke") for line in lines]
@@ -436,7 +438,7 @@ def test_a_curve_that_the_first_head_lacks_is_drawn_in_its_colour(
     opened.view.close()
 
 
-def test_on_paper_the_page_says_where_the_map_is(browser: Any, html: Path):
+def test_a_printed_page_has_a_note_instead_of_the_map(browser: Any, html: Path):
     opened = Opened(browser, html)
     opened.view.emulate_media(media="print")
     assert not opened.view.locator(".explorer .map").is_visible()
@@ -445,7 +447,7 @@ def test_on_paper_the_page_says_where_the_map_is(browser: Any, html: Path):
 
 
 @pytest.mark.parametrize("how", ["opened", "clicked at once"])
-def test_a_link_to_a_section_leads_there_while_heads_are_drawn_above_it(browser, html: Path, how):
+def test_a_link_to_a_section_stays_on_target_while_charts_are_drawn(browser, html: Path, how):
     view = browser.new_page(viewport={"width": 1280, "height": 900})
     if how == "opened":
         view.goto(f"{html.as_uri()}#about-bounds")
@@ -462,7 +464,7 @@ def test_a_link_to_a_section_leads_there_while_heads_are_drawn_above_it(browser,
     view.mouse.wheel(0, -900)
     view.wait_for_timeout(500)
     before = view.evaluate("scrollY")
-    view.evaluate("document.body.style.paddingBottom = '50px'")  # what grows later moves no reader
+    view.evaluate("document.body.style.paddingBottom = '50px'")  # later growth does not scroll
     view.wait_for_timeout(300)
     assert view.evaluate("scrollY") == before
     view.close()

@@ -1,4 +1,4 @@
-"""Notebooks run from the first cell to the last, beside a finished run."""
+"""Notebooks: every cell runs in Jupyter; test_pages.py runs their code."""
 
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from support.spine import Finished
 NOTEBOOKS = ("tour_of_one_model", "what_if_study")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NOTEBOOKS)
 @pytest.mark.filterwarnings("default")  # of the libraries that drive a kernel
 def test_a_notebook_runs(

@@ -1,4 +1,4 @@
-"""Pages of the documentation: Python in them runs, sentences are short, none is left out."""
+"""Documentation pages: Python code runs, sentences are short, indexes are complete."""
 
 import random
 import re
@@ -16,18 +16,19 @@ import geostat as gs
 
 PAGES = sorted(DOCS.rglob("*.md"))
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SLOW = {"your_model.md", "own_tolerances.md", "tour_of_one_model.md", "what_if_study.md"}
+SLOW = {"your_model.md", "own_tolerances.md"}
 SLOW |= {"head_function.md"}  # as the example of gs.ablate
 SLOW |= {"tensors_from_elsewhere.md"}  # tests/docs/test_tensors_page.py
-"""Pages whose Python measures or confronts a run; the notebooks are executed as such."""
-PLAIN = [ROOT / "README.md", *sorted((DOCS / "tutorial").glob("*.md"))]
+"""Pages whose code measures or confronts a run."""
+FRONT = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+PLAIN = [FRONT[0], *sorted((DOCS / "tutorial").glob("*.md"))]
 PLAIN += sorted(page for page in (DOCS / "how_to").glob("*.md") if page.stem != "README")
 PLAIN += [
     DOCS / "explanation" / f"{name}.md"
     for name in ("verdicts", "bounds", "fits_weights", "precision_and_recall", "errata_graded")
 ]
 WRITTEN = {"errata", "variables", "audit", "table1", "command_line", "claims", "signatures"}
-"""Pages that a command writes."""
+"""Generated pages."""
 QUOTING = "sentences"
 """A page that quotes the long sentences of a report."""
 WORDS_A_SENTENCE = 25
@@ -38,24 +39,19 @@ def blocks(page: Path) -> str:
 
 
 @pytest.fixture
-def beside_a_run(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    finished: Finished,
-    model_folder: Path,
-    text_folder: Path,
-) -> Path:
-    """A folder with a run, a model and texts, as the pages name them."""
+def folder_with_run(
+    tmp_path: Path, monkeypatch, finished: Finished, model_folder: Path, text_folder: Path
+) -> None:
+    """Work in a folder with a run, a model and texts under the names that the pages use."""
     places = {"report": finished.out, "model": model_folder, "notes": text_folder}
     for name, place in places.items():
         (tmp_path / name).symlink_to(place)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
-def run(page: Path, **held: object) -> None:
-    """Run the page's Python, one fence after the other, in one namespace, in which `held` is."""
-    exec(compile(blocks(page), str(page), "exec"), {"__name__": "page", **held})
+def run(page: Path, **variables: object) -> None:
+    """Run all Python fences of a page in one namespace that contains `variables`."""
+    exec(compile(blocks(page), str(page), "exec"), {"__name__": "page", **variables})
     plt.close("all")
 
 
@@ -63,58 +59,62 @@ QUICK = [page for page in PAGES if blocks(page) and page.name not in SLOW]
 
 
 @pytest.mark.filterwarnings("ignore:omni_normtest")  # statsmodels, of a run of four layers
+@pytest.mark.filterwarnings("ignore:Attempt to set non-positive xlim")  # curves of few sizes N
+@pytest.mark.usefixtures("folder_with_run")
 @pytest.mark.parametrize("page", QUICK, ids=lambda page: page.stem)
-def test_python_in_a_page_runs(
-    page: Path, beside_a_run: Path, finished: Finished, monkeypatch: pytest.MonkeyPatch
+def test_python_code_of_a_page_runs(
+    page: Path, finished: Finished, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("geostat.api.open", lambda path: finished.tree)  # verified once
     run(page)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_figure")
+@pytest.mark.usefixtures("one_figure", "folder_with_run")
 @pytest.mark.parametrize("name", ["tutorial/your_model.md", "how_to/own_tolerances.md"])
-def test_python_that_measures_or_confronts_runs(name: str, beside_a_run: Path):
+def test_python_code_that_measures_or_confronts_runs(name: str):
     run(DOCS / name)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_figure", "beside_a_run")
-def test_python_of_readme_runs_with_a_model_in_memory():
-    chance = random.Random(0)
+@pytest.mark.usefixtures("one_figure", "folder_with_run")
+def test_python_code_of_readme_runs_with_a_model_in_memory():
+    generator = random.Random(0)
     letter = "abcdefghijklmnopqrstuvwxyz"
-    texts = ["".join(chance.choices(letter, k=1100)) + " end" for _ in range(3)]
+    texts = ["".join(generator.choices(letter, k=1100)) + " end" for _ in range(3)]
     model = tiny("llama")
     model.config.max_position_embeddings = 1100
     run(ROOT / "README.md", model=model, tokenizer=letters(bos=True), texts=texts)
 
 
-def test_the_fences_are_found():
+def test_pages_with_python_code_are_found():
     assert len(QUICK) > 10
     assert {page.name for page in PAGES if blocks(page)} >= SLOW
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a page's prose: without fences, indented blocks, tables and headings."""
+    """Return the sentences of a page without fences, indented blocks, tables and headings."""
     text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"\$\$.*?\$\$", "", text, flags=re.DOTALL)
-    kept = ["" if line.startswith(("|", "#", "    ", "![")) else line for line in text.splitlines()]
-    paragraphs = re.split(r"\n\s*\n|\n(?=[-*] |\d\. )", "\n".join(kept))
+    prose = [
+        "" if line.startswith(("|", "#", "    ", "![")) else line for line in text.splitlines()
+    ]
+    paragraphs = re.split(r"\n\s*\n|\n(?=[-*] |\d\. )", "\n".join(prose))
     return [
-        one
+        sentence
         for paragraph in paragraphs
-        for one in re.split(r"(?<=[.?!:])[*)]*\s+(?=[A-Z*`\[(“])", " ".join(paragraph.split()))
-        if len(one.split()) > 2
+        for sentence in re.split(r"(?<=[.?!:])[*)]*\s+(?=[A-Z*`\[(“])", " ".join(paragraph.split()))
+        if len(sentence.split()) > 2
     ]
 
 
-def test_sentences_are_counted_without_tables_and_code():
+def test_tables_and_code_are_not_sentences():
     text = "# Head\n\nOne two three. Four five six\nseven.\n\n| a | b |\n\n    code\n\n- A b c.\n"
     assert sentences(text) == ["One two three.", "Four five six seven.", "- A b c."]
 
 
 def lengths(page: Path) -> list[int]:
-    return [len(one.split()) for one in sentences(page.read_text(encoding="utf-8"))]
+    return [len(sentence.split()) for sentence in sentences(page.read_text(encoding="utf-8"))]
 
 
 @pytest.mark.parametrize("page", PLAIN, ids=lambda page: f"{page.parent.name}-{page.stem}")
@@ -130,41 +130,38 @@ def test_sentences_are_short_on_average():
 
 
 @pytest.mark.parametrize("folder", ["tutorial", "how_to", "explanation", "reference", "studies"])
-def test_a_folder_names_all_its_pages(folder: str):
+def test_the_readme_of_a_folder_lists_all_its_pages(folder: str):
     named = (DOCS / folder / "README.md").read_text(encoding="utf-8")
     pages = {page.stem for page in (DOCS / folder).glob("*.md")} - {"README"}
     assert [page for page in pages if named.count(page) < 2] == []  # in the table, and the toctree
     assert len(list((DOCS / folder).iterdir())) <= 16
 
 
-def test_every_public_function_stands_in_the_reference():
+def test_the_reference_lists_every_public_function():
     page = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
-    described = set(
-        re.findall(r"^\.\. auto(?:class|exception|function):: (.+)$", page, re.MULTILINE)
-    )
-    modules = set(re.findall(r"^\.\. automodule:: (.+)$", page, re.MULTILINE))
+    described = set(re.findall(r"(?m)^\.\. auto(?:class|exception|function):: (.+)$", page))
+    modules = set(re.findall(r"(?m)^\.\. automodule:: (.+)$", page))
     public = [getattr(gs, name) for name in gs.__all__]
     public += [getattr(gs.plot, name) for name in gs.plot.__all__]
     names = {
-        f"{one.__module__}.{one.__qualname__}"
-        for one in public
-        if one is not gs.plot and one.__module__ not in modules
+        f"{function.__module__}.{function.__qualname__}"
+        for function in public
+        if function is not gs.plot and function.__module__ not in modules
     }
     assert len(names) > 10
     assert names - described == set()
 
 
-def test_no_command_is_a_program_in_quotes():
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
-    assert [page.name for page in pages if "python -c" in page.read_text(encoding="utf-8")] == []
+def test_no_page_quotes_python_dash_c():
+    quoting = [page for page in [*FRONT, *PAGES] if "python -c" in page.read_text(encoding="utf-8")]
+    assert quoting == []
 
 
-def test_links_lead_to_files_and_those_of_built_pages_to_the_documentation():
+def test_links_point_to_files_and_those_of_built_pages_into_the_documentation():
     unbuilt = {DOCS / name for name in runpy.run_path(str(DOCS / "conf.py"))["exclude_patterns"]}
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
     links = [
         (page, target)
-        for page in pages
+        for page in [*FRONT, *PAGES]
         for target in re.findall(r"\]\(([^)\s#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
         if "://" not in target
     ]

@@ -1,4 +1,4 @@
-"""Scripts whose numbers the pages quote: each prints what a run holds."""
+"""Scripts behind quoted numbers: each prints the numbers of a run."""
 
 import re
 from collections.abc import Callable
@@ -45,7 +45,7 @@ EXPECTED: dict[str, Callable[[xr.DataTree], str]] = {
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_script_prints_what_the_run_holds(
+def test_a_script_prints_the_numbers_of_the_run(
     name: str,
     finished: Finished,
     capsys: pytest.CaptureFixture[str],
@@ -56,24 +56,16 @@ def test_a_script_prints_what_the_run_holds(
     assert EXPECTED[name](finished.tree) in capsys.readouterr().out
 
 
-def test_every_script_is_tested_and_named_where_its_number_stands():
+def test_every_script_is_tested_and_named_in_a_page():
     scripts = {path.stem for path in (DOCS / "scripts").glob("*.py")}
-    others = {
-        "balls",
-        "cluster_on_paper",
-        "noise_limits",
-        "pages",
-        "unit_directions",
-        "readme_numbers",
-        "quoted_tables",
-    }
-    assert scripts == set(EXPECTED) | others
+    others = {"balls", "cluster_on_paper", "noise_limits", "pages", "unit_directions"}
+    assert scripts == set(EXPECTED) | others | {"readme_numbers", "quoted_tables"}
     texts = [*DOCS.rglob("*.md"), DOCS.parent / "README.md"]
-    said = "\n".join(page.read_text(encoding="utf-8") for page in texts)
-    assert [name for name in scripts if f"python -m docs.scripts.{name}" not in said] == []
+    text = "\n".join(page.read_text(encoding="utf-8") for page in texts)
+    assert [name for name in scripts if f"python -m docs.scripts.{name}" not in text] == []
 
 
-def test_a_bound_of_model_g_is_passed_by_unit_directions(capsys: pytest.CaptureFixture[str]):
+def test_unit_directions_exceed_a_bound_of_model_g(capsys: pytest.CaptureFixture[str]):
     unit_directions.main(draws=20_000)
     bound, unit, model = (float(line.split()[-1]) for line in capsys.readouterr().out.splitlines())
     assert bound == pytest.approx(0.969, abs=0.0005)
@@ -82,14 +74,14 @@ def test_a_bound_of_model_g_is_passed_by_unit_directions(capsys: pytest.CaptureF
 
 
 @pytest.mark.slow
-def test_the_limits_that_a_page_quotes_are_those_of_the_tests(capsys: pytest.CaptureFixture[str]):
+def test_quoted_detection_limits_equal_the_computed_ones(capsys: pytest.CaptureFixture[str]):
     noise_limits.main()
     amplitude, growth = re.findall(r"[0-9]+\.[0-9]+", capsys.readouterr().out)
     page = " ".join((DOCS / "explanation" / "verdicts.md").read_text(encoding="utf-8").split())
     assert f"from an amplitude of {amplitude} on, and growth from {growth} nats on" in page
 
 
-def test_the_picture_shows_the_precision_and_recall_that_the_page_tells(tmp_path: Path):
+def test_the_figure_shows_precision_and_recall_of_the_page(tmp_path: Path):
     balls.main(str(tmp_path / "balls.png"))
     assert (tmp_path / "balls.png").stat().st_size > 10_000
     found = balls.measured()
@@ -101,31 +93,28 @@ def test_the_picture_shows_the_precision_and_recall_that_the_page_tells(tmp_path
 
 
 @pytest.mark.parametrize("name", ["command_line", "claims", "signatures"])
-def test_pages_of_the_reference_are_what_the_program_says(name: str):
+def test_generated_reference_pages_are_up_to_date(name: str):
     page = DOCS / "reference" / f"{name}.md"
     assert page.read_text(encoding="utf-8") == getattr(pages, name)(), f"run {pages.COMMAND}"
 
 
-def test_the_page_on_clusters_has_what_the_script_multiplies_out(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_cluster_page_quotes_the_projection(capsys: pytest.CaptureFixture[str]):
     cluster_on_paper.main()
     page = (DOCS / "how_to" / "cluster.md").read_text(encoding="utf-8")
     assert capsys.readouterr().out in page
 
 
-def test_what_is_multiplied_out_is_what_was_measured_last() -> None:
+def test_constants_of_the_projection_equal_the_benchmarks() -> None:
     measured = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
     constants = cluster_on_paper
-    assert f"take one thread {constants.ENVELOPE_S:.2f} s" in measured
-    assert f"| gets it packed, as from a worker | {constants.WRITER_MS} |" in measured
-    shared = "| finds it on its disk, where two others write the shards |"
+    prose = " ".join(measured.split())
+    assert f"take one thread {constants.ENVELOPE_S:.2f} s" in prose
+    assert f"| receives it packed from a worker | {constants.WRITER_MS} |" in measured
+    shared = "| finds it on a shared disk; two workers write the shards |"
     (row,) = (line for line in measured.splitlines() if line.startswith(shared))
     assert row.endswith(f"| {constants.SHARED_MS} |")
-    assert f"({constants.ARRAYS} arrays, {constants.DOCUMENT_MB} MB packed)" in measured
-    for name, least in (
-        ("geometry, default N", "geometry"),
-        ("baselines, last query", "baselines"),
-    ):
+    assert f"({constants.ARRAYS} arrays, {constants.DOCUMENT_MB} MB packed)" in prose
+    for name in ("geometry, default N", "baselines, last query"):
+        least, _, _ = name.partition(",")
         row = next(line for line in measured.splitlines() if line.startswith(f"| {name} |"))
         assert f"| {constants.LEAST_US[least]:,} |" in row

@@ -1,7 +1,7 @@
-"""Examples that take tensors from elsewhere: each runs where its package is installed, and those
-of a model give the numbers of geostat's own tap of the same model.
+"""Examples with tensors from another program: each runs if its package is installed, and gives the
+numbers of geostat's tap on the same model.
 
-    python3 -m venv /tmp/peers  # an environment of their own, with geostat's dependencies too
+    python3 -m venv /tmp/peers  # a separate environment, with geostat's dependencies
     /tmp/peers/bin/pip install -c constraints.txt transformer_lens nnsight
     HF_HUB_OFFLINE=1 /tmp/peers/bin/python -m pytest tests/docs/test_tensors_page.py
 """
@@ -23,37 +23,39 @@ CLOSE = {"attention_weight": 1e-5, "value_norm": 1e-4, "sink_cosine": 1e-5, "cos
 
 
 def example(package: str, folder: Path) -> dict:
-    """Run an example as a file, which nnsight reads; what it leaves behind."""
-    own = [one for one in FENCES if re.search(rf"^(import|from) {package}\b", one, re.M)]
-    others = [one for one in FENCES if not any(f" {peer}" in one for peer in PEERS)]
-    (text,) = own if package in PEERS else others
+    """Run an example as a file, because nnsight reads the source; return its variables."""
+    of_package = [
+        fence for fence in FENCES if re.search(rf"^(import|from) {package}\b", fence, re.M)
+    ]
+    others = [fence for fence in FENCES if not any(f" {peer}" in fence for peer in PEERS)]
+    (text,) = of_package if package in PEERS else others
     (folder / "example.py").write_text(text, encoding="utf-8")
     return runpy.run_path(str(folder / "example.py"))
 
 
 @pytest.mark.slow
-def test_the_example_of_arrays_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_example_with_arrays_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    left = example("numpy", tmp_path)
-    assert left["run"].attrs["parity"] == {"checked": False}
-    assert "weights" in left["fits"].children
+    variables = example("numpy", tmp_path)
+    assert variables["run"].attrs["parity"] == {"checked": False}
+    assert "weights" in variables["fits"].children
 
 
 @pytest.mark.filterwarnings("ignore")  # of other people's code
 @pytest.mark.parametrize("package", PEERS)
-def test_the_example_of_a_peer_gives_the_numbers_of_the_tap(
+def test_the_example_of_a_library_gives_the_numbers_of_the_tap(
     package: str, tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     pytest.importorskip(package)
     (tmp_path / "model").symlink_to(model_folder)
     monkeypatch.chdir(tmp_path)
-    left = example(package, tmp_path)
-    ids = [row.numpy() for row in left["token_ids"]]
+    variables = example(package, tmp_path)
+    ids = [row.numpy() for row in variables["token_ids"]]
     import transformers
 
     model = transformers.AutoModelForCausalLM.from_pretrained("model")
     tapped = gs.capture(model, documents=ids, length=40, queries="last", out="tapped")
-    run = left["run"]
+    run = variables["run"]
     assert run["capture"]["token_id"].equals(tapped["capture"]["token_id"])
     for name, close in CLOSE.items():
         found, expected = run["capture"][name], tapped["capture"][name]

@@ -19,7 +19,7 @@ TOLD = f"; import os; print(*(os.environ.get(name) for name in {NAMES!r}))"
         ("import numpy, empirical", {}, "10000 None"),
     ],
 )
-def test_threads_wait_briefly_unless_told_else_or_loaded_already(first, given, told):
+def test_threads_spin_briefly_unless_configured_or_loaded(first, given, told):
     kept = {name: value for name, value in os.environ.items() if name not in NAMES}
     done = subprocess.run(
         [sys.executable, "-c", first + TOLD],

@@ -1,266 +1,187 @@
-"""Figures, captions and tables of the experiments: they show the datasets' numbers, and a run
-may lack any group.
-"""
+"""Sink, regimes and null baselines: figures, captions and tables show the datasets' numbers."""
 
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
 from scipy.stats import t as student
 from support.experiments import experimented, full, with_typical_heads
-from support.figures import assert_labels_stand_apart
 from support.reports_tree import POSITIONS, run_tree
 
-from geostat.display.experiments import separable_side
-from reports.errors import InputError
+from geostat.display.results import separable_side
 from reports.figures import style
-from reports.figures.captions import experiments
-from reports.figures.captions.caption import figures_of
-from reports.figures.contributions import ELEVATION, figure_contributions, figure_sphere
-from reports.figures.every import FIGURES, plans
-from reports.figures.experiments import (
+from reports.figures.caption import figures_of
+from reports.run import Run
+from reports.topics import separability, sink_and_regimes
+from reports.topics.contributions import ELEVATION, figure_contributions, figure_sphere
+from reports.topics.listed import plans, tables
+from reports.topics.separability import beyond_nulls
+from reports.topics.sink_and_regimes import (
+    caption_regimes,
+    caption_sink,
     figure_regime_curves,
     figure_regime_depth,
     figure_regimes,
     figure_sink,
 )
-from reports.run import Run
-from reports.tables.every import tables
-from reports.tables.experiments import experiment_tables
-from reports.tables.separability import beyond_nulls
 
 TABLES = ["sink", "regimes", "regime_sweep", "separable"]
+DRAWN = ("sphere", "sink", "regimes", "contributions", "regime_depth", "regime_curves")
 
 
-ALWAYS = tuple(plan for plan in FIGURES if not plan.group)
-APART = {"", "predictive", "verdicts", "ingredients", "rivals"}
-APART |= {"effective", "effective_layers", "heads_cut", "normaliser"}
-DRAWN = tuple(plan for plan in FIGURES if plan.group not in APART)  # those are tested apart
+def group(name: str) -> xr.Dataset:
+    return full()[name].to_dataset()
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        with_typical_heads,
-        pytest.param(lambda: experimented(documents=1), marks=pytest.mark.slow),
-        pytest.param(lambda: experimented(window=40)["40"], marks=pytest.mark.slow),
-    ],
-    ids=["full", "one document", "window"],
-)
-@pytest.mark.parametrize("plan", DRAWN, ids=lambda plan: plan.name)
-def test_no_label_covers_another_or_leaves_the_figure(plan, made):
-    tree = made()
-    if plan not in plans(Run.of(tree)):
-        assert plan.name == "sphere"
-        assert not tree["capture"]["sink_visible"].all()
-        return
-    assert_labels_stand_apart(plan, Run.of(tree))
-    assert_labels_stand_apart(plan, Run.of(tree), 3.25)
+def shown(run) -> list[str]:
+    """Names of the figures and tables of a run that not every run has."""
+    figures = [plan.name for plan in plans(Run.of(run)) if plan.group]
+    return figures + [name for name in tables(run) if name not in tables(run_tree())]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("plan", DRAWN, ids=lambda plan: plan.name)
-def test_labels_stand_apart_on_a_slide_too(plan):
-    assert_labels_stand_apart(plan, Run.of(with_typical_heads()), look="slides")
+def test_a_run_has_the_figures_and_tables_of_its_groups():
+    assert shown(full()) == [*DRAWN, *TABLES]
+    assert shown(run_tree()) == []
+    part = full().copy()
+    del part["sink"], part["separable"]
+    assert shown(part) == [name for name in [*DRAWN, *TABLES] if name not in ("sink", "separable")]
 
 
-def test_a_run_has_the_figures_of_its_groups():
-    assert plans(Run.of(run_tree())) == ALWAYS
-    assert plans(Run.of(full())) == tuple(plan for plan in FIGURES if plan in {*ALWAYS, *DRAWN})
-    with pytest.raises(InputError, match="holds no /sink"):
-        figure_sink(Figure().subplots(1, 2), Run.of(run_tree()))
-
-
-def test_the_correlations_drawn_are_the_run_s():
+def test_drawn_correlations_equal_the_run():
     axes = Figure().subplots(1, 2)
     assert figure_sink(axes, Run.of(full())) is axes
     lines = {line.get_label(): line for axis in axes for line in axis.get_lines()}
-    sink = full()["sink"].to_dataset()
-    np.testing.assert_array_equal(
-        lines["measured: Pearson"].get_ydata(), sink["correlation"].sel(measure="pearson")
-    )
-    np.testing.assert_array_equal(
-        lines["Pearson, free of document noise"].get_ydata(),
-        sink["unattenuated"].sel(measure="pearson"),
-    )
-    np.testing.assert_array_equal(
-        lines["measured: given the sink’s weight"].get_ydata(),
-        sink["correlation"].sel(measure="given_weight"),
-    )
+    for label, name, measure in (
+        ("measured: Pearson", "correlation", "pearson"),
+        ("Pearson, disattenuated", "unattenuated", "pearson"),
+        ("measured: controlling for sink weight", "correlation", "given_weight"),
+    ):
+        np.testing.assert_array_equal(
+            lines[label].get_ydata(), group("sink")[name].sel(measure=measure)
+        )
     for measure, colour in (("pearson", style.BLUE), ("spearman", style.ORANGE)):
         dotted = [
             line.get_ydata()
             for line in axes[0].get_lines()
             if (line.get_linestyle(), line.get_color()) == (":", colour)
         ]
-        assert len(dotted) == 2
-        for side, drawn in zip(("lower", "upper"), dotted, strict=True):
-            np.testing.assert_array_equal(
-                drawn, sink[f"correlation_boot_{side}"].sel(measure=measure)
-            )
+        limits = [
+            group("sink")[f"correlation_boot_{side}"].sel(measure=measure)
+            for side in ("lower", "upper")
+        ]
+        np.testing.assert_array_equal(dotted, limits)
 
 
-def test_the_heights_of_the_bars_are_the_counts():
+def test_bar_heights_equal_the_counts():
     axes = Figure().subplots(3, 1)
     figure_regime_depth(axes, Run.of(full()))
-    heads = full()["heads"].to_dataset()
     for axis, criterion in zip(axes, ("size", "alignment", "both"), strict=True):
         heights = {bars.get_label(): [bar.get_height() for bar in bars] for bars in axis.containers}
-        for name, label in (
-            ("retriever", "Retriever"),
-            ("reset", "Reset"),
-            ("unclassified", "unclassified"),
-        ):
-            assert (
-                heights[label]
-                == heads["count"].sel(criterion=criterion, regime=name).values.tolist()
-            )
+        for label in ("Retriever", "Reset", "unclassified"):
+            counts = group("heads")["count"].sel(criterion=criterion, regime=label.lower())
+            assert heights[label] == counts.values.tolist()
 
 
 def test_a_regime_without_heads_has_no_curve():
     axes = Figure().subplots(1, 2)
     figure_regime_curves(axes, Run.of(full()))
-    heads = full()["heads"]["heads"].sel(criterion="both")
+    counts = group("heads")["heads"].sel(criterion="both")
     drawn = {line.get_label().split(" (")[0].lower() for line in axes[0].get_lines()}
-    assert drawn == {str(name) for name in heads["regime"].values if int(heads.sel(regime=name))}
+    assert drawn == {str(name) for name in counts["regime"].values if int(counts.sel(regime=name))}
 
 
-def test_captions_say_what_the_datasets_hold():
+def test_captions_state_the_datasets_numbers():
     run = Run.of(full())
-    sink = full()["sink"].to_dataset()
-    finding = experiments.sink(run).finding
-    assert finding.startswith("Heads whose sink resembles the other tokens have more Recall")
-    assert (
-        f"at N = 3, {figures_of(float(sink['correlation'].sel(measure='pearson', n=3)))} as"
-        " measured" in finding
-    )
-    heads = full()["heads"].to_dataset()
-    assert (
-        f"{int(heads['heads'].sel(criterion='both', regime='unclassified'))} unclassified"
-        in experiments.regimes(run).finding
-    )
-    for plan in DRAWN:
-        caption = plan.caption(run)
-        assert "nan" not in (caption.text + caption.finding).lower()
+    finding = caption_sink(run).finding
+    assert finding.startswith("Heads with a sink more similar to other tokens have higher Recall")
+    correlation = figures_of(float(group("sink")["correlation"].sel(measure="pearson", n=3)))
+    assert f"at N = 3, {correlation} as measured" in finding
+    unclassified = int(group("heads")["heads"].sel(criterion="both", regime="unclassified"))
+    assert f"{unclassified} unclassified" in caption_regimes(run).finding
+    without = caption_sink(Run.of(experimented(like=False))).finding
+    assert "higher Recall" not in without
+    assert "undetermined" in without
 
 
-def test_where_nothing_correlates_the_caption_does_not_claim_it():
-    finding = experiments.sink(Run.of(experimented(like=False))).finding
-    assert "more Recall" not in finding
-    assert "not settled" in finding
+@pytest.mark.parametrize("documents", [1, 6])
+def test_captions_and_tables_print_no_nan_and_one_document_claims_no_interval(documents: int):
+    run = Run.of(experimented(documents=documents))
+    captions = [plan.caption(run) for plan in plans(run) if plan.name in DRAWN]
+    words = " ".join(caption.text + caption.finding for caption in captions)
+    assert ("95%" in words) == (documents > 1)
+    assert ("One document" in caption_sink(run).finding) == (documents == 1)
+    written = [*sink_and_regimes.tables(run), *separability.tables(run)]
+    words += " ".join(table.markdown() for table in written)
+    assert "nan" not in words.lower()
 
 
-def test_one_document_claims_no_interval():
-    run = Run.of(experimented(documents=1))
-    for plan in DRAWN:
-        caption = plan.caption(run)
-        assert "95%" not in caption.text + caption.finding
-        assert "nan" not in (caption.text + caption.finding).lower()
-    assert "One document" in experiments.sink(run).finding
-    assert not [
-        line
-        for table in experiment_tables(run)
-        for line in [table.markdown()]
-        if "nan" in line.lower()
-    ]
-
-
-def test_tables_hold_the_datasets_numbers():
-    made = {table.name: table for table in experiment_tables(Run.of(full()))}
-    assert list(made) == TABLES
-    sink = made["sink"].frame()
-    at = full()["sink"].to_dataset().sel(measure="pearson", n=3)
+def test_tables_contain_the_datasets_numbers():
+    by_name = tables(full())
+    sink = by_name["sink"].frame()
     row = sink[(sink["coefficient"] == "Pearson") & (sink["N"].str.startswith("3"))].iloc[0]
-    assert float(row["as measured"].split(" ±")[0]) == pytest.approx(
-        float(at["correlation"]), rel=0.05
-    )
-    heads = full()["heads"].to_dataset()
-    regimes = made["regimes"].frame()
+    correlation = float(group("sink")["correlation"].sel(measure="pearson", n=3))
+    assert float(row["as measured"].split(" ±")[0]) == pytest.approx(correlation, rel=0.05)
+    regimes = by_name["regimes"].frame()
     for criterion, words in (("size", "sizes"), ("alignment", "alignment"), ("both", "both agree")):
-        rows = regimes[regimes["told by"] == words]
+        rows = regimes[regimes["classified by"] == words]
         assert rows["heads"].astype(int).sum() == 8
-        assert int(rows[rows["regime"] == "reset"]["heads"].iloc[0]) == int(
-            heads["heads"].sel(criterion=criterion, regime="reset")
-        )
-    separable = made["separable"].frame()
-    chosen = separable[
-        (separable["statistic"] == "Recall")
-        & (separable["null"] == "random selection")
-        & (separable["N"] == "4")
-    ].iloc[0]
+        resets = int(rows[rows["regime"] == "reset"]["heads"].iloc[0])
+        assert resets == int(group("heads")["heads"].sel(criterion=criterion, regime="reset"))
+    separable = by_name["separable"].frame().set_index(["statistic", "null", "N"])
+    measured = separable.loc[("Recall", "random selection", "4"), "measured − null"]
     gain = float(full()["separable"]["recall_gain"].sel(null="random_selection", n=4))
-    assert float(chosen["measured − null"].split(" ±")[0]) == pytest.approx(gain, abs=0.01)
+    assert float(measured.split(" ±")[0]) == pytest.approx(gain, abs=0.01)
 
 
-def test_a_run_without_experiments_has_no_such_tables():
-    assert not set(TABLES) & set(tables(run_tree()))
-    assert set(TABLES) <= set(tables(full()))
-    part = full().copy()
-    del part["sink"], part["separable"]
-    assert {"regimes", "regime_sweep"} == set(TABLES) & set(tables(part))
-    assert {plan.name for plan in plans(Run.of(part))} - {plan.name for plan in ALWAYS} == {
-        "regimes",
-        "contributions",
-        "regime_depth",
-        "regime_curves",
-        "sphere",
-    }
-
-
-def test_sizes_beyond_a_null_are_told_as_stretches():
+def test_sizes_beyond_a_null_are_printed_as_ranges():
     data = full()["separable"].to_dataset().copy(deep=True)
     n = data["n"].values
     p = np.where((n > 1) & (n < POSITIONS), 1.0, np.nan)
-    p[np.isin(n, [2, 3])] = 0.01
-    p[n == 8] = 0.01
+    p[np.isin(n, [2, 3, 8])] = 0.01
     data["recall_p_holm"][:] = p
     data["recall_gain"][:] = np.where(n < 8, -0.1, 0.1)
-    said = beyond_nulls(data.assign(separable_side(data)))
-    assert "Recall against random selection: above it at N = 8 and below it at N = 2 to 3." in said
+    sentence = "Recall against random selection: above it at N = 8 and below it at N = 2 to 3."
+    assert sentence in beyond_nulls(data.assign(separable_side(data)))
 
 
-def test_the_contributions_drawn_are_those_of_the_typical_head():
+def test_drawn_contributions_are_of_the_typical_head():
     tree = with_typical_heads()
     data, axes = tree["contributions"].to_dataset(), Figure().subplots(1, 3)
     assert figure_contributions(axes, Run.of(tree)) is axes
     assert [text.get_text() for text in axes[1].texts] == ["no head of this regime"]
-    assert [axis.get_title(loc="left") + axis.get_title() for axis in axes] == [
-        "Retriever: L1H2",
-        "Mixer: none",
-        "Reset: L0H3",
-    ]
+    titles = [axis.get_title(loc="left") + axis.get_title() for axis in axes]
+    assert titles == ["Retriever: L1H2", "Mixer: none", "Reset: L0H3"]
     for axis, regime in ((axes[0], "retriever"), (axes[2], "reset")):
-        points = axis.collections[0].get_offsets()
-        np.testing.assert_allclose(
-            points[:, 1], data["contribution"].sel(regime=regime).values.ravel()
-        )
+        selected, points = data.sel(regime=regime), axis.collections[0].get_offsets()
+        np.testing.assert_allclose(points[:, 1], selected["contribution"].values.ravel())
         stars = next(line for line in axis.get_lines() if line.get_marker() == "*")
-        np.testing.assert_allclose(stars.get_ydata(), data["last_contribution"].sel(regime=regime))
+        np.testing.assert_allclose(stars.get_ydata(), selected["last_contribution"])
 
 
-def test_points_on_the_sphere_are_drawn_where_they_lie():
+def test_points_on_the_sphere_are_projected():
     axes = Figure().subplots(1, 3)
     figure_sphere(axes, Run.of(full()))
-    points = full()["sphere"]["point"].values
-    for axis, panel in zip(axes, points, strict=True):
-        drawn = np.concatenate([crowd.get_offsets() for crowd in axis.collections])
+    for axis, panel in zip(axes, full()["sphere"]["point"].values, strict=True):
+        drawn = np.concatenate([points.get_offsets() for points in axis.collections])
         assert len(drawn) == len(panel)
-        lengths = np.linalg.norm(drawn, axis=1)
-        assert (lengths <= 1 + 1e-9).all()  # none outside of the outline
-        top = np.array([0.0, np.cos(ELEVATION)])  # where (0, 0, 1) is seen
-        nearest = drawn[np.linalg.norm(drawn - top, axis=1).argmin()]
+        assert (np.linalg.norm(drawn, axis=1) <= 1 + 1e-9).all()  # within the outline
+        top = np.array([0.0, np.cos(ELEVATION)])  # projection of (0, 0, 1)
+        nearest = np.linalg.norm(drawn - top, axis=1).min()
         highest = panel[panel[:, 2].argmax()]
-        assert np.linalg.norm(nearest - top) <= np.linalg.norm(highest - [0, 0, 1]) + 1e-9
+        assert nearest <= np.linalg.norm(highest - [0, 0, 1]) + 1e-9
 
 
-def test_a_typical_head_has_its_curves_with_their_bands():
+def test_a_typical_head_has_curves_with_bands():
     tree, axes = with_typical_heads(), Figure().subplots(2, 3)
     figure_regimes(axes, Run.of(tree))
-    each = tree["capture"]["cosine_to_sink"].values[:, 1, 2]
-    error = each.std(axis=0, ddof=1) / np.sqrt(len(each))
-    low = each.mean(axis=0) - student.ppf(0.975, len(each) - 1) * error
-    np.testing.assert_allclose(axes[1][0].get_lines()[0].get_ydata(), each.mean(axis=0))
+    by_document = tree["capture"]["cosine_to_sink"].values[:, 1, 2]
+    mean, error = (
+        by_document.mean(axis=0),
+        by_document.std(axis=0, ddof=1) / len(by_document) ** 0.5,
+    )
+    low = mean - student.ppf(0.975, len(by_document) - 1) * error
+    np.testing.assert_allclose(axes[1][0].get_lines()[0].get_ydata(), mean)
     band = axes[1][0].collections[0].get_paths()[0].vertices
     np.testing.assert_allclose(band[:, 1].min(), low.min())
-    np.testing.assert_allclose(
-        tree["heads"]["typical_cosine_to_sink_lower"].sel(regime="retriever"), low
-    )
+    lower = tree["heads"]["typical_cosine_to_sink_lower"].sel(regime="retriever")
+    np.testing.assert_allclose(lower, low)

@@ -1,4 +1,4 @@
-"""A file is the old one or the whole new one, whoever else writes it; no draft stays."""
+"""Atomic replacement: a file has the old or the complete new content, and no draft remains."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ from reports.files import replaced
     "raised", [OSError(28, "No space left"), ValueError("x"), KeyboardInterrupt()]
 )
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_a_draft_goes_whatever_is_raised(
+def test_a_draft_is_removed_after_any_exception(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: BaseException, call: str
 ):
     def broken(*_: object) -> None:
@@ -31,8 +31,8 @@ def test_a_draft_goes_whatever_is_raised(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_that_write_at_once_share_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The second writes its whole file while the first has written its draft, and not moved it."""
+def test_concurrent_writers_share_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The second writer finishes between the first writer's draft and its move."""
     moved, path = os.replace, tmp_path / "report.html"
 
     def second_first(*names: Path) -> None:
@@ -45,42 +45,38 @@ def test_two_that_write_at_once_share_no_draft(tmp_path: Path, monkeypatch: pyte
     replaced(path, "first")
     assert path.read_text() == "first"
     with ThreadPoolExecutor(8) as pool:
-        whole = ["x" * size for size in range(100_000, 100_064)]
-        list(pool.map(lambda text: replaced(path, text), whole))
-    assert path.read_text() in whole
+        texts = ["x" * size for size in range(100_000, 100_064)]
+        list(pool.map(lambda text: replaced(path, text), texts))
+    assert path.read_text() in texts
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_drafts_of_killed_processes_go_and_those_being_written_stay(tmp_path: Path):
     path, outside = tmp_path / "report.html", tmp_path / "kept"
     outside.write_text("kept")
-    written, left, link = (
-        tmp_path / f".report.html.{name}.draft" for name in ("written", "left", "link")
-    )
-    left.write_text("x")
+    names = ("written", "stale", "link")
+    written, stale, link = (tmp_path / f".report.html.{name}.draft" for name in names)
+    stale.write_text("x")
     link.symlink_to(outside)
     with open(written, "xb") as file:
         flock(file, LOCK_EX)
         replaced(path, "new")
-    assert {one.name for one in tmp_path.iterdir()} == {
-        *("report.html", "kept"),
-        *(written.name, link.name),
-    }
+    assert {*tmp_path.iterdir()} == {path, outside, written, link}
     replaced(path, "newer")
     assert not written.exists()
     assert outside.read_text() == "kept"
 
 
-def test_a_draft_that_another_process_took_for_left_is_written_anew(
+def test_a_draft_removed_as_stale_by_another_process_is_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def late(file: BufferedWriter, how: int) -> None:
+    def late(file: BufferedWriter, operation: int) -> None:
         monkeypatch.setattr(files, "flock", flock)
         os.unlink(file.name)
 
     monkeypatch.setattr(files, "flock", late)
     assert replaced(tmp_path / "report.html", "x").read_text() == "x"
-    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
@@ -91,18 +87,19 @@ def test_disks_without_locks_are_written_to(
         raise OSError(number, "no locks")
 
     monkeypatch.setattr(files, "flock", none)
-    (tmp_path / ".report.html.a.draft").write_text("of whoever")
+    foreign = tmp_path / ".report.html.a.draft"
+    foreign.write_text("foreign")
     assert replaced(tmp_path / "report.html", "x").read_text() == "x"
-    assert (tmp_path / ".report.html.a.draft").exists()
+    assert foreign.exists()
 
 
-def test_half_a_character_is_written_as_its_code(tmp_path: Path):
+def test_a_lone_surrogate_is_written_as_an_escape(tmp_path: Path):
     assert replaced(tmp_path / "a.json", '"\ud83d"').read_text(encoding="utf-8") == '"\\ud83d"'
 
 
-def test_a_link_in_a_file_s_place_is_replaced_and_not_followed(tmp_path: Path):
-    (tmp_path / "kept").write_text("kept")
-    (tmp_path / "report.html").symlink_to(tmp_path / "kept")
-    replaced(tmp_path / "report.html", "new")
-    assert (tmp_path / "kept").read_text() == "kept"
-    assert (tmp_path / "report.html").read_text() == "new"
+def test_a_symbolic_link_is_replaced_and_not_followed(tmp_path: Path):
+    path, outside = tmp_path / "report.html", tmp_path / "kept"
+    outside.write_text("kept")
+    path.symlink_to(outside)
+    replaced(path, "new")
+    assert (outside.read_text(), path.read_text()) == ("kept", "new")

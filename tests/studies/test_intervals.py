@@ -1,4 +1,4 @@
-"""The study of intervals: documents are drawn as it says, and every row is told."""
+"""Study of intervals: distributions of documents, coverage, and printed rows."""
 
 import sys
 
@@ -9,18 +9,18 @@ from studies.intervals import EFFECTS, LAWS, MODEL, main, means, of_norms
 
 
 @pytest.mark.parametrize("law", [law for law in LAWS if law != "lognormal"])
-def test_documents_have_mean_zero_and_one_standard_deviation(law: str):
+def test_documents_have_mean_zero_and_standard_deviation_one(law):
     x = LAWS[law]((1_000_000,), np.random.default_rng(0))
     assert x.mean() == pytest.approx(0, abs=0.01)
     assert x.std() == pytest.approx(1, abs=0.15 if law == "t(3)" else 0.01)
 
 
-def test_normal_documents_are_covered_as_often_as_promised():
+def test_intervals_of_normal_documents_have_nominal_coverage():
     row = means("normal", 0.0, 0.0, 900, 0)
     assert float(row.split("covered")[1].split("%")[0]) == pytest.approx(95, abs=2)
 
 
-def test_parameters_of_norms_are_covered():
+def test_intervals_of_norm_parameters_have_nominal_coverage():
     for row in of_norms("normal", 300, 0):
         assert float(row.split("covered")[1].split("%")[0]) == pytest.approx(95, abs=4)
 

@@ -1,13 +1,13 @@
-"""The study of whole runs: what is planted is what was measured, and rows count what runs said."""
+"""Study of whole runs: simulated models have the planted parameters, and rows count the results."""
 
 import numpy as np
 import pytest
 import xarray as xr
 
 from studies import whole_runs
-from studies.whole_runs import DECAY, MODELS, SINK_NORM, Said, drawn, lines
+from studies.whole_runs import DECAY, MODELS, SINK_NORM, RunResult, drawn, lines
 
-PLANTED = {one.name: one for one in MODELS}
+PLANTED = {model.name: model for model in MODELS}
 
 
 def captured(name: str, monkeypatch: pytest.MonkeyPatch) -> xr.Dataset:
@@ -44,20 +44,20 @@ def test_a_model_as_assumed_has_the_norms_cosines_and_weights_of_the_assumptions
         ),
     ],
 )
-def test_each_other_model_breaks_one_assumption(name, differs, monkeypatch):
+def test_each_other_model_violates_one_assumption(name, differs, monkeypatch):
     assert bool(differs(captured(name, monkeypatch)))
     monkeypatch.undo()
     assert not bool(differs(captured("as-assumed", monkeypatch)))
 
 
-def test_rows_count_what_runs_said():
+def test_rows_count_the_results_of_runs():
     named = {"recall": "weights", "precision": "none"}
     answers = dict.fromkeys(whole_runs.KEYS, "holds")
     runs = [
-        Said(answers | {"bounds": word}, gap, named)
+        RunResult(answers | {"bounds": word}, gap, named)
         for word, gap in (("holds", 0.1), ("fails", 0.3))
     ]
-    told = list(lines(PLANTED["as-assumed"], runs))
-    assert any(line.split()[1:] == ["bounds", "holds", "1,", "fails", "1"] for line in told)
-    assert any("gap         0.200 ± 0.100" in line for line in told)
-    assert any(line.split()[1:] == ["costs", "recall", "weights", "2"] for line in told)
+    rows = list(lines(PLANTED["as-assumed"], runs))
+    assert any(line.split()[1:] == ["bounds", "holds", "1,", "fails", "1"] for line in rows)
+    assert any("gap         0.200 ± 0.100" in line for line in rows)
+    assert any(line.split()[1:] == ["costs", "recall", "weights", "2"] for line in rows)

@@ -1,5 +1,5 @@
-"""A finished run beside one of shorter windows of the same texts, compared once a session; and
-made-up comparisons of more runs.
+"""Comparisons for tests: a finished run and one with shorter windows of the same texts, compared
+once a session; and made-up comparisons of more runs.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from support.spine import LENGTH
 
 from geostat.comparison.compare import compare
 from geostat.runs import measurement, pipeline
-from geostat.runs.settings import Settings
+from geostat.runs.options import CaptureOptions
 
 SHORTER = LENGTH - 8
 
 
 @cache
 def shorter(store: Path, model: Path, texts: Path) -> Path:
-    """The store of the same run on shorter windows, beside a finished one."""
+    """Return the store of the same run with shorter windows."""
     folder = store.parent.parent / "shorter"
 
     def make() -> Path:
         run = measurement.measure(
-            Settings(model=str(model), text=(texts,), documents=3, length=SHORTER), folder
+            CaptureOptions(model=str(model), text=(texts,), documents=3, length=SHORTER, out=folder)
         )
         pipeline.fit(run)
         pipeline.confront(run)
@@ -37,13 +37,13 @@ def shorter(store: Path, model: Path, texts: Path) -> Path:
 
 @cache
 def compared(first: Path, second: Path) -> xr.Dataset:
-    """Two runs side by side; not to be changed."""
+    """Return a comparison of two runs; not to be modified."""
     return compare([first, second])
 
 
 def of_many(data: xr.Dataset, runs: int) -> xr.Dataset:
-    """A comparison of more runs, made of those of two: run k is one of them, named anew.
-    Differences are the two runs' own, over and over.
+    """Return a comparison of more runs, made from those of two: run k is a renamed copy of one.
+    Differences repeat those of the two runs.
     """
     letters = "ABCDEFGHIJ"[:runs]
     pairs = [(i, j) for i in range(runs) for j in range(i + 1, runs)]

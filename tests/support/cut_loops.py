@@ -1,6 +1,5 @@
-"""Top-N attention by plain loops in float64: an implementation that shares nothing with geostat's.
-
-It stands in for transformers' eager attention of a model in float64, with additive masks.
+"""Top-N attention by plain float64 loops, independent of geostat's implementation. It replaces
+transformers' eager attention of a float64 model, with additive masks.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ NAME = "cut_by_loops"
 def logits(
     model: PreTrainedModel, ids: torch.Tensor, rule: str, mode: str, n: list[int] | None
 ) -> torch.Tensor:
-    """Logits of a float64 model whose every query keeps N tokens (of each head, or the rule's
-    own).
+    """Return the logits of a float64 model whose queries keep N tokens (per head, or as the rule
+    selects).
     """
 
     def attend(
@@ -67,7 +66,7 @@ def logits(
 def chosen(
     rule: str, n: int | None, z: np.ndarray, alpha: np.ndarray, values: np.ndarray, seen: np.ndarray
 ) -> np.ndarray:
-    """Which of the tokens that are seen stay, (token) bool."""
+    """Return which visible tokens are kept, (token) bool."""
     if rule == "sparsemax":
         tau = brentq(lambda t: np.maximum(z - t, 0).sum() - 1, z.max() - 2, z.max())
         return z > tau
@@ -94,7 +93,7 @@ def chosen(
 
 
 def greedy(n: int, alpha: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """The choice by trying every token at every step."""
+    """Select greedily by trying every token at every step."""
     goal, kept = alpha @ own, np.zeros(len(alpha), dtype=bool)
     for _ in range(min(n, len(alpha))):
         found = []

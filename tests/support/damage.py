@@ -1,41 +1,48 @@
-"""Damage done to a file of a store, one kind at a time: a byte flipped, the end cut off, the
-file gone.
-"""
+"""Damage to a file of a store: a flipped byte, a truncated end, an emptied or a missing file."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from empirical.store.shards import lengths
+
 
 def flipped(file: Path, *, at: float = 0.5) -> None:
-    """Change one byte, so many parts of the way through."""
+    """Flip one byte at a fraction of the file."""
     data = bytearray(file.read_bytes())
     data[int(at * (len(data) - 1))] ^= 4
     file.write_bytes(bytes(data))
 
 
 def cut(file: Path) -> None:
-    """Leave half of a file."""
+    """Truncate a file to one half."""
     data = file.read_bytes()
     file.write_bytes(data[: len(data) // 2])
 
 
 def emptied(file: Path) -> None:
-    """Leave nothing in a file."""
+    """Truncate a file to zero bytes."""
     file.write_bytes(b"")
 
 
 KINDS: tuple[Callable[[Path], None], ...] = (flipped, cut, emptied, Path.unlink)
 
 
+def no_space() -> OSError:
+    """Return the error of a full disk."""
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 @contextmanager
 def damaged(file: Path, kind: Callable[[Path], None]) -> Iterator[None]:
-    """Damage a file for a while."""
+    """Damage a file within the block."""
     whole = file.read_bytes()
     kind(file)
     assert not file.exists() or file.read_bytes() != whole, file
@@ -45,14 +52,24 @@ def damaged(file: Path, kind: Callable[[Path], None]) -> Iterator[None]:
         file.write_bytes(whole)
 
 
+def first_file(folder: Path) -> Path:
+    """Return the first file below a folder, such as the first shard of an array."""
+    return next(file for file in sorted(folder.rglob("*")) if file.is_file())
+
+
+def second_flipped(shard: Path) -> None:
+    """Damage the second document of a shard."""
+    flipped(shard, at=(lengths(shard.parent, shard.name)[0] + 5) / shard.stat().st_size)
+
+
 def files(store: Path) -> list[Path]:
-    """Every file of a store."""
+    """Return every file of a store."""
     return sorted(file for file in store.rglob("*") if file.is_file())
 
 
 def restated(run: Path, **parts: Any) -> None:
-    """Write the root of a run anew, so that it states the digests of its files as they are and its
-    own, with other `parts` of the manifest.
+    """Rewrite the root of a run so that it states the current digests of its files and of itself,
+    with other `parts` of the manifest.
     """
     root = json.loads((run / "zarr.json").read_text(encoding="utf-8"))
     root.pop("consolidated_metadata", None)
@@ -75,5 +92,5 @@ def restated(run: Path, **parts: Any) -> None:
 
 
 def digest_of(data: bytes) -> str:
-    """The sha256 of bytes, as text."""
+    """Return the sha256 of bytes, as text."""
     return hashlib.sha256(data).hexdigest()

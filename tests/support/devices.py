@@ -1,4 +1,4 @@
-"""Devices that a test of torch runs on: the CPU, and CUDA where there is one."""
+"""Devices of torch tests: the CPU, and CUDA if available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch was asked to do, as its dispatcher sees it: operations, and memory that lives."""
+"""Operations that torch dispatches, and the memory of live tensors."""
 
 from __future__ import annotations
 
@@ -9,26 +9,18 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-WAITING = {
-    "_local_scalar_dense",
-    "equal",
-    "is_nonzero",
-    "item",
-    "masked_select",
-    "nonzero",
-    "unique_consecutive",
-    "unique_dim",
-    "_unique2",
-    "bincount",
-    "repeat_interleave",
-}
+_WAITING = """
+_local_scalar_dense equal is_nonzero item masked_select nonzero unique_consecutive unique_dim
+_unique2 bincount repeat_interleave
+"""
+WAITING = frozenset(_WAITING.split())
 """Operations that read a number, or whose result has a shape that depends on one: they wait for
 the device.
 """
 
 
 class Operations(TorchDispatchMode):
-    """Keeps the names of all operations, and those that wait for a device."""
+    """Records the names of all operations, and those that wait for a device."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,13 +30,17 @@ class Operations(TorchDispatchMode):
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None):
         name = function.overloadpacket.__name__
         self.names.append(name)
-        tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+        tensors = [
+            leave for leave in tree_leaves((args, kwargs)) if isinstance(leave, torch.Tensor)
+        ]
         out = function(*args, **(kwargs or {}))
         by_mask = name in {"index", "index_put", "index_put_"} and any(
-            one.dtype in {torch.bool, torch.uint8} for one in tensors[1:]
+            tensor.dtype in {torch.bool, torch.uint8} for tensor in tensors[1:]
         )
         # repeat_interleave by a tensor has a shape that its numbers give; by a number it is views.
-        devices = {one.device for one in tree_leaves((tensors, out)) if hasattr(one, "device")}
+        devices = {
+            leave.device for leave in tree_leaves((tensors, out)) if hasattr(leave, "device")
+        }
         copies = name in {"_to_copy", "copy_"} and len(devices) > 1
         if name in WAITING or by_mask or copies:
             self.waiting.append(name)
@@ -52,11 +48,13 @@ class Operations(TorchDispatchMode):
 
 
 class Living(TorchDispatchMode):
-    """Counts the bytes of tensors that live at once, of those made under it."""
+    """Counts the bytes of the tensors that live at once, of those created inside it, and the
+    entries of the largest one.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.now = self.most = 0
+        self.now = self.most = self.entries = 0
         self.held: dict[int, int] = {}
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None):
@@ -66,9 +64,10 @@ class Living(TorchDispatchMode):
             if isinstance(one, torch.Tensor)
         }
         out = function(*args, **(kwargs or {}))
-        for one in tree_leaves(out):
-            if isinstance(one, torch.Tensor):
-                storage = one.untyped_storage()
+        for leave in tree_leaves(out):
+            if isinstance(leave, torch.Tensor):
+                self.entries = max(self.entries, leave.numel())
+                storage = leave.untyped_storage()
                 place = storage.data_ptr()
                 if place in self.held:
                     self.held[place] += 1
@@ -77,7 +76,7 @@ class Living(TorchDispatchMode):
                     self.now += storage.nbytes()
                 else:
                     continue
-                weakref.finalize(one, self._gone, place, storage.nbytes())
+                weakref.finalize(leave, self._gone, place, storage.nbytes())
         self.most = max(self.most, self.now)
         return out
 

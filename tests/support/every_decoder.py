@@ -1,5 +1,5 @@
-"""A tiny random model of every class of causal language models that transformers has, its sizes
-shrunk by the names that its configuration gives them.
+"""Tiny random models of every class of causal language models in transformers, with sizes reduced
+by the names in their configuration.
 """
 
 from __future__ import annotations
@@ -38,23 +38,22 @@ SHRUNK: tuple[tuple[str, Any], ...] = (
 
 
 ALIKE = {"head_dim": 16, "global_head_dim": 16}
+ROPE = {"rope_type": "default", "rope_theta": 1e4}
+ZAMBA = {
+    "layers_block_type": ["linear_attention", "hybrid"] * 2,
+    **{"num_key_value_heads": 4, "attention_hidden_size": 128, "attention_head_dim": 32},
+}
 FITTED: dict[str, dict[str, Any]] = {
     "BambaForCausalLM": {"mamba_n_heads": 8, "mamba_d_head": 16, "attn_layer_indices": [1]},
     "CTRLLMHeadModel": {"dff": 48},
     "CohereCompassForCausalLM": {
-        "rope_parameters": {
-            kind: {"rope_type": "default", "rope_theta": 1e4}
-            for kind in ("full_attention", "sliding_attention")
-        },
+        "rope_parameters": dict.fromkeys(("full_attention", "sliding_attention"), ROPE),
         "layer_types": ["sliding_attention", "full_attention"] * 2,
     },
     "DbrxForCausalLM": {"attn_config": {"rope_theta": 1e4, "kv_n_heads": 2}},
     "Qwen4ExpForCausalLM": {
-        "indexer_n_heads": 2,
-        "indexer_kv_heads": 1,
-        "indexer_head_dim": 16,
-        "indexer_budget": 16,
-        "indexer_compress_ratio": 4,
+        **{"indexer_n_heads": 2, "indexer_kv_heads": 1, "indexer_head_dim": 16},
+        **{"indexer_budget": 16, "indexer_compress_ratio": 4},
     },
     "Dots1ForCausalLM": {"n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "Dots3NoteForCausalLM": {"num_key_value_heads": 4},
@@ -72,27 +71,11 @@ FITTED: dict[str, dict[str, Any]] = {
     "NemotronForCausalLM": {"num_key_value_heads": 2},
     "Mamba2ForCausalLM": {"num_heads": 8, "head_dim": 16},
     "XLNetLMHeadModel": {"d_head": 16},
-    "ReformerModelWithLMHead": {
-        "is_decoder": True,
-        "axial_pos_embds_dim": [16, 48],
-        "axial_pos_shape": [16, 16],
-    },
+    "ReformerModelWithLMHead": {"axial_pos_embds_dim": [16, 48], "axial_pos_shape": [16, 16]},
     "DeepseekV2ForCausalLM": {"num_experts_per_tok": 2, "first_k_dense_replace": 0},
     "MllamaForCausalLM": {"cross_attention_layers": []},
-    "Zamba2ForCausalLM": {
-        "layers_block_type": ["linear_attention", "hybrid"] * 2,
-        "num_key_value_heads": 4,
-        "attention_hidden_size": 128,
-        "attention_head_dim": 32,
-    },
-    "ZambaForCausalLM": {
-        "num_key_value_heads": 4,
-        "attention_hidden_size": 128,
-        "attention_head_dim": 32,
-        "attn_layer_period": 2,
-        "attn_layer_offset": 1,
-        "layers_block_type": ["linear_attention", "hybrid"] * 2,
-    },
+    "Zamba2ForCausalLM": ZAMBA,
+    "ZambaForCausalLM": ZAMBA | {"attn_layer_period": 2, "attn_layer_offset": 1},
 }
 """What some classes ask for beside, or in place of that."""
 
@@ -128,7 +111,7 @@ or attend twice, to fewer keys than tokens, or with a bias; or they ask for more
 
 
 def families() -> dict[str, type[PreTrainedModel]]:
-    """Return the classes of causal language models that transformers has, by their names."""
+    """Return transformers' classes of causal language models, by name."""
     return {
         name: getattr(transformers, name)
         for name in sorted(set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()))
@@ -142,8 +125,8 @@ def config_of(family: type[PreTrainedModel], **changes: Any) -> PreTrainedConfig
 
 
 def tiny_of(name: str, **changes: Any) -> PreTrainedModel:
-    """Return a tiny random model of a class, by its name, with entries of its configuration
-    changed, and weights so large that its rows have peaks.
+    """Return a tiny random model of a class, by name, with changed configuration entries and
+    weights so large that attention rows have peaks.
     """
     family = getattr(transformers, name)
     torch.manual_seed(0)
@@ -157,7 +140,7 @@ def tiny_of(name: str, **changes: Any) -> PreTrainedModel:
 
 
 def _shrunk(given: PreTrainedConfig) -> dict[str, Any]:
-    """Return keywords by which a configuration is tiny: each number by its name."""
+    """Return keywords that make a configuration tiny: each number by its name."""
     aliases = {held: name for name, held in (given.attribute_map or {}).items()}
     out: dict[str, Any] = {}
     for name, value in given.to_dict().items():

@@ -1,36 +1,43 @@
-"""A disk that fails at one step, or from it on: a file opened to write, bytes written, flushed, a
-file moved, a folder made. Only what lies below a folder counts, and what is flushed.
-"""
+"""Disk faults: a step on the disk that fails, and a process killed at a step."""
 
 from __future__ import annotations
 
 import builtins
 import io
 import os
+import shutil
 import sys
 import threading
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 EVENTS = {"os.rename", "os.mkdir", "os.link"}
+STEPS = (
+    *((os, "replace"), (os, "fsync"), (os, "mkdir"), (shutil, "copyfile")),
+    *((Path, "unlink"), (Path, "rmdir")),
+)
 
 
 def failing_at(
     step: int | None, error: int, folder: Path, counter: Path, *, lasting: bool = False
 ) -> None:
-    """From now on count the steps of this process; the given one fails, with `lasting` all after
-    it, too; where none is given, the counter tells how many there were.
+    """Count the steps of this process from now on: files below a folder opened for writing, writes,
+    moves and new folders there, and every flush. The given step fails, with `lasting` all later
+    ones too; without a step, the counter gives their number.
     """
-    lock, told = threading.Lock(), os.open(counter, os.O_WRONLY | os.O_CREAT)
+    lock, total = threading.Lock(), os.open(counter, os.O_WRONLY | os.O_CREAT)
     flush, opened, count, below = os.fsync, io.open, 0, str(folder)
 
-    def one(where: str) -> None:
+    def take(where: str) -> None:
         nonlocal count
         with lock:
             count += 1
             if step is None:
-                os.pwrite(told, f"{count:9d}".encode(), 0)
+                os.pwrite(total, f"{count:9d}".encode(), 0)
             elif count == step or (lasting and count > step):
                 raise OSError(error, os.strerror(error), where)
 
@@ -41,11 +48,11 @@ def failing_at(
         elif event not in EVENTS:
             return
         if any(str(argument).startswith(below) for argument in arguments[:2]):
-            one(str(arguments[0]))
+            take(str(arguments[0]))
 
     class Failing(io.FileIO):
         def write(self, data: Any) -> int:
-            one(str(self.name))
+            take(str(self.name))
             return super().write(data)
 
     def open_failing(
@@ -60,9 +67,39 @@ def failing_at(
         return both if "b" in mode else io.TextIOWrapper(both, *more, **how)
 
     def fsync(descriptor: int) -> None:
-        one("a file that is flushed")
+        take("a file that is flushed")
         flush(descriptor)
 
     os.fsync = fsync
     builtins.open = io.open = open_failing  # type: ignore[assignment]
     sys.addaudithook(hook)
+
+
+def killed_at(
+    step: int,
+    act: Callable[[], object],
+    steps: Iterable[tuple[Any, str]] = STEPS,
+    counts: Callable[..., bool] = lambda *arguments: True,
+) -> bool:
+    """Return whether `act` was killed at a step on the disk; False if it came to its end before.
+    counts: tells by its arguments whether a call is a step.
+    """
+    number = 0
+
+    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any, **keywords: Any) -> Any:
+            nonlocal number
+            if counts(*arguments):
+                number += 1
+                if number == step:
+                    raise SystemExit
+            return call(*arguments, **keywords)
+
+        return run
+
+    with ExitStack() as patches, suppress(SystemExit):
+        for owner, name in steps:
+            patches.enter_context(mock.patch.object(owner, name, counted(getattr(owner, name))))
+        act()
+        return False
+    return True

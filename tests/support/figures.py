@@ -1,16 +1,17 @@
-"""What a figure shows."""
+"""Content of a figure."""
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from reports.figures import style
-from reports.figures.every import draw, plans
+from reports.figures.plan import draw
 from reports.page import page
+from reports.topics.listed import plans
 
 
 def texts(figure):
-    """Every text that a figure shows, with its box in pixels; labels of ticks beyond the axes
-    are not shown.
+    """Return every visible text of a figure, with its box in pixels; tick labels beyond the axes
+    are not visible.
     """
     renderer = figure.canvas.get_renderer()
     beyond = set()
@@ -28,8 +29,8 @@ def texts(figure):
 
 
 def assert_labels_stand_apart(plan, run, width=None, look="paper"):
-    """No label of a figure so many inches wide covers another or leaves the figure, which is
-    returned.
+    """Assert that no label of a figure of this width in inches covers another or leaves the figure;
+    returns the figure.
     """
     figure = draw(plan, run, width, look)
     with style.context(figure.get_figwidth(), look):
@@ -37,10 +38,8 @@ def assert_labels_stand_apart(plan, run, width=None, look="paper"):
         figure.canvas.draw()
         boxes = texts(figure)
     for index, (name, box) in enumerate(boxes):
-        assert box.x0 >= -1, name
-        assert box.y0 >= -1, name
-        assert box.x1 <= figure.bbox.x1 + 1, name
-        assert box.y1 <= figure.bbox.y1 + 1, name
+        assert -1 <= box.x0 < box.x1 <= figure.bbox.x1 + 1, name
+        assert -1 <= box.y0 < box.y1 <= figure.bbox.y1 + 1, name
         for other, against in boxes[:index]:
             overlap = (
                 min(box.x1, against.x1) - max(box.x0, against.x0),
@@ -50,8 +49,14 @@ def assert_labels_stand_apart(plan, run, width=None, look="paper"):
     return figure
 
 
+def assert_labels_stand_apart_everywhere(plan, run):
+    """Assert it on the page, in one column of two, and on a slide."""
+    for width, look in ((None, "paper"), (3.25, "paper"), (None, "slides")):
+        assert_labels_stand_apart(plan, run, width, look)
+
+
 def shown_alone(monkeypatch, *names):
-    """Let pages draw figures of these names alone, of those that a run has."""
+    """Make pages draw only the figures of these names."""
     monkeypatch.setattr(
         page, "plans", lambda run: [plan for plan in plans(run) if plan.name in names]
     )

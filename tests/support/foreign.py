@@ -1,5 +1,5 @@
-"""Runs from somebody else: what may have been put into one or beside it, and a watch over all that
-stands around it.
+"""Runs from somebody else: crafted content inside and next to a run, and a guard over everything
+around it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from support.damage import restated
 from support.stores import PLAN, arrays, row
 
 from empirical.store import stored_run
-from empirical.store.journal import FOLDER, entry_of, file_of
+from empirical.store.disk import sidecar_path
+from empirical.store.journal import FILE, FOLDER, chained, entry_of, file_of
 from empirical.store.layout import Encoder
-from empirical.store.manifest import beside
-from empirical.store.rows import FILE, chained
 from empirical.store.store import Store
 
 Craft = Callable[[Path, Path], object]
@@ -34,7 +33,7 @@ SPARSE = 1 << 40
 
 
 def state(folder: Path) -> dict[str, tuple[object, ...]]:
-    """Everything below a folder: kind, when it was changed, where it leads, and its bytes."""
+    """Return everything below a folder: kind, modification time, link target and bytes."""
     out: dict[str, tuple[object, ...]] = {}
     for parent, folders, files in os.walk(folder):
         for name in (*folders, *files, "."):
@@ -53,7 +52,9 @@ def state(folder: Path) -> dict[str, tuple[object, ...]]:
 def untouched(
     folder: Path, monkeypatch: pytest.MonkeyPatch, *, seconds: float = 20
 ) -> Iterator[None]:
-    """Within, nothing below a folder may change, no socket may be opened, nothing may wait."""
+    """Assert that inside the block nothing below a folder changes, no socket opens and nothing
+    blocks.
+    """
 
     def no_socket(*args: object, **keywords: object) -> None:
         pytest.fail("a socket was opened")
@@ -76,7 +77,7 @@ def untouched(
 
 
 def linked(name: str) -> Craft:
-    """A link to an equal file or folder outside of the run stands in a place of its own."""
+    """Replace an entry by a link to an equal file or folder outside the run."""
 
     def craft(run: Path, mine: Path) -> None:
         (run / name).rename(mine / "moved")
@@ -86,7 +87,7 @@ def linked(name: str) -> Craft:
 
 
 def in_place(name: str, make: Callable[[Path], object]) -> Craft:
-    """Something else stands in the place of a file."""
+    """Put another kind of entry in the place of a file."""
 
     def craft(run: Path, mine: Path) -> None:
         place = file_of(run, 2) if name == FOLDER else run / name
@@ -105,7 +106,7 @@ def sparse(place: Path) -> None:
 
 
 def bound(place: Path) -> None:
-    """A socket, by a short name: its path may have 107 bytes."""
+    """Bind a socket by a short name; its path may have 107 bytes."""
     here = Path.cwd()
     os.chdir(place.parent)
     try:
@@ -120,7 +121,7 @@ def folder(place: Path) -> None:
 
 
 def edited(name: str, **parts: Any) -> Craft:
-    """Metadata of an array or a group with other parts, and right digests."""
+    """Change metadata of an array or a group, with correct digests."""
 
     def craft(run: Path, mine: Path) -> None:
         node = json.loads((run / name).read_text())
@@ -131,15 +132,15 @@ def edited(name: str, **parts: Any) -> Craft:
 
 
 def root(**parts: Any) -> Craft:
-    """A manifest with other parts, which states its digest."""
+    """Change the manifest, which states its digest."""
     return lambda run, mine: restated(run, **parts)
 
 
 def pending(**parts: Any) -> Craft:
-    """Moves under way, that did not begin here, of files that lie ready."""
+    """Record moves of ready files that did not begin here."""
 
     def craft(run: Path, mine: Path) -> None:
-        ready = beside(run, "ready")
+        ready = sidecar_path(run, "ready")
         (ready / "norms").mkdir(parents=True)
         (ready / "norms" / "zarr.json").write_text("{}")
         told = {"moves": ["norms"], "drops": [], "then": {}, "token": "a" * 32}
@@ -149,7 +150,7 @@ def pending(**parts: Any) -> Craft:
 
 
 def without_end(run: Path, mine: Path) -> None:
-    """A number that is none of JSON's, though it has the form of one."""
+    """Write a number that has the form of JSON but is none."""
     node = json.loads((run / "norms/zarr.json").read_text())
     node["attributes"]["many"] = "@"
     (run / "norms/zarr.json").write_text(json.dumps(node).replace('"@"', "1e999"))
@@ -157,7 +158,7 @@ def without_end(run: Path, mine: Path) -> None:
 
 
 def in_shards(run: Path, mine: Path) -> None:
-    """A result of which a part alone stands on the disk; zarr would read fill for the rest."""
+    """Store only a part of a result; zarr would return fill values for the rest."""
     many = {"dtype": "f8", "dimension_names": ("many",), "compressors": None, "overwrite": True}
     made = zarr.create_array(run, name="norms/C", shape=(8,), chunks=(2,), shards=(8,), **many)
     made[:2] = 1.0
@@ -180,23 +181,23 @@ def in_a_circle(run: Path, mine: Path) -> None:
 
 
 def through_a_link(run: Path, mine: Path) -> None:
-    """Moves that lead out of the run, by a link in it and by one beside it."""
+    """Record moves that lead out of the run, by a link inside it and by one next to it."""
     (run / "norms" / "out").symlink_to(mine)
-    beside(run, "ready").symlink_to(mine)
+    sidecar_path(run, "ready").symlink_to(mine)
     restated(
         run, pending={"moves": ["norms/out"], "drops": ["norms/out"], "then": {}, "token": "b"}
     )
 
 
 def sent_elsewhere(run: Path, mine: Path) -> None:
-    """A file that says the run is the working copy of one at a URL."""
+    """Write an origin file that makes the run a working copy of one at a URL."""
     told = {"url": f"file://{mine}/far/run.zarr", "token": "t", "stamp": None, "sending": None}
     files = {"../mine/secret.txt": [0, 0], "../../mine/secret.txt": [0, 0]}
-    beside(run, "origin").write_text(json.dumps(told | {"files": files, "whole": True}))
+    sidecar_path(run, "origin").write_text(json.dumps(told | {"files": files, "whole": True}))
 
 
 def version_2(run: Path, mine: Path) -> None:
-    """A group of format 2, whose filter would unpickle."""
+    """Add a group of format 2 whose filter would unpickle."""
     for file in (run / "norms").rglob("zarr.json"):
         file.unlink()
     (run / "norms" / ".zgroup").write_text('{"zarr_format": 2}')
@@ -213,7 +214,7 @@ WEIGHT, C = "capture/weight/zarr.json", "norms/C/zarr.json"
 
 
 def rows_of(text: str) -> Craft:
-    """Rows that are chained and counted, and of another shape."""
+    """Write chained and counted rows of another shape."""
 
     def craft(run: Path, mine: Path) -> None:
         told = json.loads((run / "zarr.json").read_text())["attributes"]["manifest"]
@@ -225,52 +226,41 @@ def rows_of(text: str) -> Craft:
     return craft
 
 
-def entry(data: bytes | None = None, **rows: Any) -> Craft:
-    """A file in the journal that states its own digest."""
+def entry(
+    content: bytes | str, name: str = "row.json", compression: int = zipfile.ZIP_STORED
+) -> Craft:
+    """Write a journal file that states its digest: an archive of one file, or these bytes."""
 
     def craft(run: Path, mine: Path) -> None:
-        file = file_of(run, 2)
-        if data is None:
-            with zipfile.ZipFile(file, "w") as archive:
-                for name, text in rows.items():
-                    archive.writestr(zipfile.ZipInfo(name.replace("_", ".")), text)
+        file, body = file_of(run, 2), content
+        if isinstance(body, str):
+            with zipfile.ZipFile(file, "w", compression) as archive:
+                archive.writestr(name, body)
                 archive.comment = bytes(64)
             body = file.read_bytes()[:-64]
-        else:
-            body = data
         file.write_bytes(body + hashlib.sha256(body).hexdigest().encode())
 
     return craft
 
 
-def packed(run: Path, mine: Path) -> None:
-    """A row that unpacks to far more than it takes."""
-    file = file_of(run, 2)
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("row.json", b" " * (1 << 27))
-        archive.comment = bytes(64)
-    body = file.read_bytes()[:-64]
-    file.write_bytes(body + hashlib.sha256(body).hexdigest().encode())
-
-
 def of_another_run(run: Path, mine: Path) -> None:
-    """The journal's document is that of a run of another provenance."""
+    """Put a document of a run with another provenance into the journal."""
     other = Store.create(mine / "run.zarr", provenance={"seed": 9}, plan=PLAN, documents=3)
-    for at, name in enumerate(("one", "two, longer", "three"), start=1):
-        other.append(row(name), arrays(at))
+    for index, name in enumerate(("one", "two, longer", "three"), start=1):
+        other.append(row(name), arrays(index))
     file_of(run, 2).unlink()
     held = file_of(other.path, 2)
     held.rename(run / FOLDER / held.name)
 
 
 def twice(run: Path, mine: Path) -> None:
-    """The document stands there again, as the next one."""
+    """Repeat the document as the next one."""
     file = file_of(run, 2)
     (file.parent / file.name.replace("2-", "3-")).write_bytes(file.read_bytes())
 
 
 def an_old_one(run: Path, mine: Path) -> None:
-    """The document that another one replaced is back, in its place."""
+    """Restore the document that another one replaced."""
     chunks = Encoder(run, ["capture"]).chunks("older", arrays(7))
     other = entry_of(row("older"), chunks)
     assert isinstance(other.data, bytes)
@@ -350,13 +340,13 @@ CRAFTED: dict[str, Craft] = {
     "a row of NaN": rows_of('{"name": "one", "digest": "x", "z": NaN}'),
     "a row nested without end": rows_of('{"name": ' + "[" * 50_000 + "]" * 50_000 + "}"),
     "a document of no file": entry(b"nothing"),
-    "a document without a row": entry(other="{}"),
-    "a document of a list": entry(row_json="[]"),
-    "a document of a row of another shape": entry(row_json='{"name": 3}'),
-    "a document of no JSON": entry(row_json="{"),
-    "a document nested without end": entry(row_json="[" * 100_000),
-    "a document of a number without end": entry(row_json='{"name": ' + "9" * 5000 + "}"),
-    "a packed document": packed,
+    "a document without a row": entry("{}", name="other"),
+    "a document of a list": entry("[]"),
+    "a document of a row of another shape": entry('{"name": 3}'),
+    "a document of no JSON": entry("{"),
+    "a document nested without end": entry("[" * 100_000),
+    "a document of a number without end": entry('{"name": ' + "9" * 5000 + "}"),
+    "a document that unpacks to far more": entry(" " * (1 << 27), compression=zipfile.ZIP_DEFLATED),
     "a document of another run": of_another_run,
     "a document twice": twice,
     "an old document": an_old_one,

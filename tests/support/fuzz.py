@@ -1,7 +1,7 @@
-"""Fuzzing of the command: a call is judged by its exit code, by what it says and by what it writes.
+"""Fuzzing of the command: a call is tested by its exit code, its output and its files.
 
-Command lines are drawn from the real parser's options. What takes long is put out of the way: a
-case tests what is read and refused, not what is computed.
+Command lines are drawn from the options of the real parser. Slow parts are replaced: a case tests
+what is parsed and refused, not what is computed.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 import typer
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from geostat.cli.app import app
@@ -38,7 +40,7 @@ class Hang(BaseException):
 
 @dataclass
 class Watch:
-    """Places that were written while it looked on."""
+    """Paths written during a call."""
 
     on: bool = False
     written: list[str] = field(default_factory=list)
@@ -62,7 +64,7 @@ sys.addaudithook(WATCH)
 
 @dataclass(frozen=True)
 class Case:
-    """What a call said and did."""
+    """Output and effects of a call."""
 
     words: tuple[str, ...]
     code: int
@@ -86,8 +88,8 @@ def timely(seconds: int = SECONDS) -> Iterator[None]:
 
 
 def call(*words: str) -> Case:
-    """Call the command in this process; an exception that it lets through is code 1, as a shell
-    would see it, with its traceback on stderr.
+    """Call the command in this process; an uncaught exception is code 1, with its traceback on
+    stderr, as in a shell.
     """
     out, err = io.StringIO(), io.StringIO()
     WATCH.written.clear()
@@ -109,13 +111,26 @@ def call(*words: str) -> Case:
     return Case(words, code, out.getvalue(), err.getvalue(), tuple(WATCH.written))
 
 
-STAGES = ("load the model", "read the text", "look at the files")
-STAGES += ("capture", "fit", "confront", "report", "experiments")
+def numbers(few: int, many: int) -> Any:
+    """Numbers of examples of the default and the slow suite."""
+    return pytest.mark.parametrize(
+        "number", [few, pytest.param(many, marks=pytest.mark.slow)], ids=["few", "many"]
+    )
+
+
+def held(strategy: st.SearchStrategy[Any], check: Callable[[Any], None], number: int) -> None:
+    """Run a check on every example."""
+    options: dict[str, Any] = {"database": None, "suppress_health_check": list(HealthCheck)}
+    settings(max_examples=number, **options)(given(strategy)(check))()
+
+
+STAGES = ("load the model", "read the text", "open the tensor files")
+STAGES += ("capture", "fit", "confront", "report", "analyses")
 
 
 def judged(case: Case, allowed: tuple[Path, ...] = ()) -> None:
-    """Hold a case to what every call promises: a known exit code, no traceback, of a refusal one
-    line on stderr alone, and nothing written outside what was named.
+    """Assert what every call promises: a known exit code, no traceback, one line on stderr for a
+    refusal, and no files outside the named paths.
     """
     assert case.code in CODES, case
     assert "Traceback" not in case.stderr, case
@@ -135,8 +150,8 @@ def _talk(line: str) -> bool:
 
 
 def _within(place: Path, allowed: tuple[Path, ...]) -> bool:
-    """Whether a place lies in a folder that was named, is one on the way to it, or belongs to a
-    store and lies beside it.
+    """Return whether a path lies in a named folder, is a parent of one, or belongs to a store next
+    to it.
     """
     if str(place).startswith(STREAMS) or "__pycache__" in place.parts:
         return True
@@ -215,13 +230,13 @@ WORDS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 def anything() -> st.SearchStrategy[str]:
-    """Any text that an argument can be."""
+    """Return any text that an argument can be."""
     return st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)))
 
 
 @st.composite
 def changed(draw: st.DrawFn, text: str) -> str:
-    """A text with some of it cut, doubled, or put in."""
+    """Return a text with parts removed, doubled or inserted."""
     start = draw(st.integers(0, len(text)))
     end = draw(st.integers(start, min(len(text), start + 3)))
     return (
@@ -231,7 +246,7 @@ def changed(draw: st.DrawFn, text: str) -> str:
 
 @st.composite
 def values(draw: st.DrawFn, option: str, places: tuple[str, ...]) -> str:
-    """A value of an option: sound, nearly so, odd, a name of what is there, or anything."""
+    """Return a value of an option: valid, nearly valid, odd, an existing name, or anything."""
     kind, sound = draw(st.integers(0, 9)), SOUND.get(option, ODD)
     if kind < 4:
         return draw(st.sampled_from(sound))
@@ -241,12 +256,12 @@ def values(draw: st.DrawFn, option: str, places: tuple[str, ...]) -> str:
 
 
 def _parameters(command: Any) -> list[tuple[str, bool]]:
-    """Names of a command's options, and whether they take a value."""
-    options = [one for one in command.params if one.param_type_name == "option"]
+    """Return the names of a command's options, and whether they take a value."""
+    options = [param for param in command.params if param.param_type_name == "option"]
     return [
-        (name, not one.is_flag)
-        for one in options
-        for name in (*one.opts, *one.secondary_opts)
+        (name, not option.is_flag)
+        for option in options
+        for name in (*option.opts, *option.secondary_opts)
         if name != "--help"
     ]
 
@@ -259,8 +274,8 @@ COMMANDS: dict[str, list[tuple[str, bool]]] = {
 
 @st.composite
 def command_lines(draw: st.DrawFn, places: tuple[str, ...]) -> tuple[str, ...]:
-    """A command line: mostly a command with some of its options, now and then with those of
-    another, without a value, or with words of nowhere.
+    """Return a command line: mostly a command with some of its options, sometimes with those of
+    another, without a value, or with random words.
     """
     name = draw(st.sampled_from(sorted(COMMANDS)) if draw(st.integers(0, 30)) else anything())
     own = COMMANDS.get(name, [])
@@ -284,7 +299,7 @@ def command_lines(draw: st.DrawFn, places: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def outs(words: tuple[str, ...], here: Path) -> tuple[Path, ...]:
-    """Places that a command line names, which it may write to."""
+    """Return the paths that a command line may write to."""
     named = [word.partition("=")[2] if word.startswith("--out=") else word for word in words]
     paths = [here / name for name in ("report", "comparison", "whatif")]
     for word in named:

@@ -1,5 +1,5 @@
-"""Tiny GGUF files for tests: a Llama of two layers with a tokenizer of letters, whose tensors
-and header a test may change.
+"""Tiny GGUF files: a Llama of two layers with a tokenizer of letters, whose tensors and header a
+test may change.
 """
 
 from __future__ import annotations
@@ -15,20 +15,16 @@ TOKENS = ["<unk>", "<s>", "</s>", *(chr(ord("a") + index) for index in range(26)
 
 
 def gguf_tensors() -> dict[str, np.ndarray]:
-    """Random weights under the names of GGUF, rows first."""
+    """Return random weights under their GGUF names, rows first."""
     shapes = {"token_embd.weight": (len(TOKENS), HIDDEN), "output_norm.weight": (HIDDEN,)}
+    kv_shape = (HIDDEN * KV_HEADS // HEADS, HIDDEN)
+    by_layer = {
+        **{"attn_q": (HIDDEN, HIDDEN), "attn_k": kv_shape, "attn_v": kv_shape},
+        **{"attn_output": (HIDDEN, HIDDEN), "ffn_gate": (INNER, HIDDEN), "ffn_up": (INNER, HIDDEN)},
+        **{"ffn_down": (HIDDEN, INNER), "attn_norm": (HIDDEN,), "ffn_norm": (HIDDEN,)},
+    }
     for layer in range(LAYERS):
-        shapes |= {
-            f"blk.{layer}.attn_q.weight": (HIDDEN, HIDDEN),
-            f"blk.{layer}.attn_k.weight": (HIDDEN * KV_HEADS // HEADS, HIDDEN),
-            f"blk.{layer}.attn_v.weight": (HIDDEN * KV_HEADS // HEADS, HIDDEN),
-            f"blk.{layer}.attn_output.weight": (HIDDEN, HIDDEN),
-            f"blk.{layer}.ffn_gate.weight": (INNER, HIDDEN),
-            f"blk.{layer}.ffn_up.weight": (INNER, HIDDEN),
-            f"blk.{layer}.ffn_down.weight": (HIDDEN, INNER),
-            f"blk.{layer}.attn_norm.weight": (HIDDEN,),
-            f"blk.{layer}.ffn_norm.weight": (HIDDEN,),
-        }
+        shapes |= {f"blk.{layer}.{name}.weight": shape for name, shape in by_layer.items()}
     chance = np.random.default_rng(0)
     return {
         name: chance.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()
@@ -41,7 +37,7 @@ def gguf_file(
     layers: int = LAYERS,
     change: Callable[[dict[str, np.ndarray]], object] = lambda tensors: None,
 ) -> Path:
-    """Write the file; `change` may take tensors out, put some in, or give them other shapes."""
+    """Write the file; `change` may remove, add or reshape tensors."""
     tensors = gguf_tensors()
     change(tensors)
     writer = GGUFWriter(path, "llama")

@@ -1,10 +1,25 @@
-"""Golden numbers: rationals and decimals of the files in golden/."""
+"""Golden numbers: rationals and decimals from the files in golden/."""
 
+import json
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from support.places import GOLDEN
 
 from theory.head.ranked import Ranked, Summary, ranked, summarise
+
+CASES: dict[str, dict[str, Any]] = {
+    case["id"]: case for case in json.loads((GOLDEN / "theory.json").read_text())["cases"]
+}
+"""Cases of theory.json by name: exact arithmetic."""
+
+SMALL: dict[str, Any] = json.loads((GOLDEN / "small_heads.json").read_text())
+"""Small heads on which an edition once failed, with simulated truth."""
+
+
+def names_of(kind: str) -> list[str]:
+    return [name for name, case in CASES.items() if case["kind"] == kind]
 
 
 def number(text: str) -> float:

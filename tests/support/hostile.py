@@ -1,5 +1,5 @@
-"""A run of somebody else: in the place of every text of it that is shown stands one that becomes
-code, or moves what stands around, where it is not escaped. Its digests are those of these texts.
+"""Hostile run: every displayed text is replaced by one that becomes code, or moves its
+surroundings, unless it is escaped. The digests match these texts.
 """
 
 from __future__ import annotations
@@ -53,15 +53,8 @@ TEXTS = (
 )
 SHOWN = frozenset(
     (
-        *(
-            "about",
-            "averaging",
-            "between_words",
-            "claim",
-            "composition",
-            "convention",
-            "correction",
-        ),
+        *("about", "averaging", "between_words", "claim", "composition", "convention"),
+        *("correction",),
         *("criteria", "device", "dtype", "effect", "equation", "estimate", "family", "here", "id"),
         *("interval", "kind", "latex", "long_name", "measure", "measures", "name", "note", "over"),
         *("paper", "population", "printed", "queries", "raised", "reading", "revision", "row"),
@@ -76,12 +69,12 @@ NAMES_OF_RESULTS = ("verdict", "of")
 
 
 def texts(first: int = 0) -> Iterator[str]:
-    """Hostile texts without end, beginning anywhere."""
+    """Yield hostile texts endlessly, from any start."""
     return (TEXTS[place % len(TEXTS)] for place in count(first))
 
 
 def hostile(value: Any, given: Iterator[str], name: str = "", *, result: bool = False) -> Any:
-    """The same data with other texts, in JSON within texts, too."""
+    """Return the same data with other texts, including JSON within texts."""
     if isinstance(value, dict):
         result = result or {"key", "counts"} <= value.keys()
         return {key: hostile(one, given, key, result=result) for key, one in value.items()}
@@ -96,7 +89,7 @@ def hostile(value: Any, given: Iterator[str], name: str = "", *, result: bool = 
 
 
 def hostile_dataset(data: xr.Dataset, given: Iterator[str]) -> xr.Dataset:
-    """A group with other texts in its attributes and variables."""
+    """Return a group with other texts in its attributes and variables."""
     data = data.copy()
     data.attrs = hostile(dict(data.attrs), given)
     for name, variable in data.variables.items():
@@ -114,7 +107,7 @@ def hostile_dataset(data: xr.Dataset, given: Iterator[str]) -> xr.Dataset:
 
 
 def hostile_tree(tree: xr.DataTree, first: int = 0) -> xr.DataTree:
-    """A run with other texts."""
+    """Return a run with other texts."""
     given = texts(first)
     groups = {f"/{name}": node.to_dataset() for name, node in tree.children.items()}
     named = groups.pop("/capture")
@@ -132,7 +125,7 @@ def hostile_tree(tree: xr.DataTree, first: int = 0) -> xr.DataTree:
 
 
 def make_hostile(path: Path, first: int = 0) -> None:
-    """Give the store of a confronted run other texts, and its record other commands."""
+    """Put other texts into the store of a confronted run, and other commands into its record."""
     given, store = texts(first), Store.open(path)
     with store.alone():
         store.put({name: hostile_dataset(store.read(name), given) for name in store.results})
@@ -143,18 +136,7 @@ def make_hostile(path: Path, first: int = 0) -> None:
         store._save()
     record = path.with_suffix(".json")
     known = json.loads(record.read_text(encoding="utf-8"))
-    known["commands"] = dict(
-        zip(
-            STAGES,
-            (
-                "geostat run a\nrm -r ~",
-                "geostat $(rm -r ~)",
-                "geostat run a; rm -r ~",
-                "geostat run 'a\u202eb'",
-                "geostat run 'a",
-                *TEXTS,
-            ),
-            strict=False,
-        )
-    )
+    commands = ("run a\nrm -r ~", "$(rm -r ~)", "run a; rm -r ~", "run 'a\u202eb'", "run 'a")
+    lines = (*(f"geostat {words}" for words in commands), *TEXTS)
+    known["commands"] = dict(zip(STAGES, lines, strict=False))
     record.write_text(json.dumps(known), encoding="utf-8")

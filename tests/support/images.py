@@ -11,8 +11,9 @@ from pathlib import Path
 from support.experiments import with_typical_heads
 
 from reports.figures import rendering
-from reports.figures.every import FIGURES, draw
+from reports.figures.plan import draw
 from reports.run import Run
+from reports.topics.listed import FIGURES
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "figures"
 SHOWN = {

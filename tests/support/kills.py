@@ -1,10 +1,10 @@
-"""A stage of a run that is killed by SIGKILL, or whose disk fails, then run again: what is left,
-beside what one that nothing befell leaves.
+"""Stages of a run that are killed by SIGKILL, or whose disk fails, and then run again; the result
+is compared with that of an undisturbed run.
 
 `python -m support.kills WAY WORK START NUMBERS… -- COMMAND…` begins each time with a copy of the
 folder START; OUT in the command stands for the copy. Ways: `writes STRIDE FIRST` kills at every
 STRIDE-th write from FIRST on (files opened to write, moves, removals, folders made); `moments COUNT
-SEED` kills at moments drawn over as long as the stage takes; `faults STRIDE FIRST ERRNO` lets one
+SEED` kills at moments drawn over the duration of the stage; `faults STRIDE FIRST ERRNO` lets one
 step on the disk fail (`support.faults`). Each child process is forked from one that has imported
 everything and done nothing. Prints one JSON object.
 """
@@ -31,25 +31,14 @@ from support.faults import failing_at
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 EVENTS = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "shutil.rmtree"}
 
-COMPUTED = (
-    "fit_norms",
-    "fit_similarity",
-    "fit_weights",
-    "fit_pooled",
-    "envelope_dataset",
-    "experiments",
-    "give_verdicts",
-    "summarise",
-)
-
+COMPUTED = ("fit_norms", "fit_similarity", "fit_weights", "fit_pooled")
+COMPUTED += ("envelope_dataset", "analyses", "give_verdicts", "summarise")
 FEW = 6
 """Variables of a group that are kept."""
 
 
 def killed_at(write: int | None, folder: Path, counter: Path) -> None:
-    """Count writes below a folder from now on; kill this process at the given one, or note how
-    many there were.
-    """
+    """Count writes below a folder; kill this process at the given one, or record their number."""
     count = 0
     process = os.getpid()
 
@@ -73,9 +62,11 @@ def killed_at(write: int | None, folder: Path, counter: Path) -> None:
     sys.addaudithook(hook)
 
 
-def begun(command: list[str], before: Callable[[], None], said: Path | None = None) -> int:
-    """Run a command in a process of its own; returns its number. before: what it does first; said:
-    the file of its stderr.
+def begun(
+    command: list[str], before: Callable[[], None] = lambda: None, said: Path | None = None
+) -> int:
+    """Run a command in a separate process; returns its id. before: called first; said: file for its
+    stderr.
     """
     process = os.fork()
     if process == 0:
@@ -102,22 +93,12 @@ def begun(command: list[str], before: Callable[[], None], said: Path | None = No
 
 
 def code_of(process: int) -> int:
-    """Wait for a process; its exit code, negative where a signal ended it."""
+    """Wait for a process; returns its exit code, negative after a signal."""
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-def child(command: list[str], folder: Path, *, write: int | None, counter: Path | None) -> int:
-    """Run a command, killed at a write; returns its exit code."""
-
-    def before() -> None:
-        if counter is not None:
-            killed_at(write, folder, counter)
-
-    return code_of(begun(command, before))
-
-
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder but the times in run.json; empty folders too."""
+    """Return every file below a folder, without the times in run.json; with empty folders."""
     return {
         str(path.relative_to(folder)): (
             b"" if path.is_dir() or path.name == "run.json" else path.read_bytes()
@@ -127,8 +108,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def computed_once(function: Callable[..., Any], file: Path) -> Callable[..., Any]:
-    """A function whose result, a few variables of it, every process after the first takes from a
-    file: what is killed here is writing, not computing.
+    """Return a function whose result (a few variables) later processes read from a file: kills test
+    writing, not computing.
     """
 
     def kept(*arguments: Any, **keywords: Any) -> Any:
@@ -146,49 +127,50 @@ def computed_once(function: Callable[..., Any], file: Path) -> Callable[..., Any
 
 
 def started(start: Path, out: Path) -> Path:
-    """A fresh copy of where a stage starts from."""
+    """Return a fresh copy of the start folder of a stage."""
     shutil.rmtree(out, ignore_errors=True)
     if start.exists():
         shutil.copytree(start, out)
     return out
 
 
-def unlike(out: Path, wanted: dict[str, bytes]) -> list[str]:
-    """What differs below a folder from what is wanted."""
-    found = contents(out)
-    return [name for name in sorted({*found, *wanted}) if found.get(name) != wanted.get(name)]
+def repeated(command: list[str], out: Path, wanted: dict[str, bytes]) -> list[str]:
+    """Run a command again; returns its exit code and the files that differ, if any."""
+    code, found = code_of(begun(command)), contents(out)
+    names = [name for name in sorted({*found, *wanted}) if found.get(name) != wanted.get(name)]
+    return [f"again: exit {code}", *names] if code or names else []
 
 
 def at_writes(work: Path, start: Path, command: list[str], stride: int, first: int) -> dict:
-    """Kill a stage at every so-many-th write, run it again, compare."""
+    """Kill a stage at every STRIDE-th write, run it again, compare."""
     from geostat.runs import stages
 
     out, counter = work / "out", work / "count"
     for name in COMPUTED:
         setattr(stages, name, computed_once(getattr(stages, name), work / f"{name}.pickle"))
     for _ in range(2):  # the first computes
-        code = child(command, started(start, out), write=None, counter=counter)
-        assert code == 0, code
+        process = begun(command, lambda: killed_at(None, started(start, out), counter))
+        assert code_of(process) == 0
     wanted, writes = contents(out), int(counter.read_text())
     different: dict[int, list[str]] = {}
     kills = 0
     for write in range(first, writes + 1, stride):
-        code = child(command, started(start, out), write=write, counter=counter)
-        kills += code == -signal.SIGKILL
-        code = child(command, out, write=None, counter=None)
-        if (names := unlike(out, wanted)) or code:
-            different[write] = [f"exit {code}", *names]
+        started(start, out)
+        kills += code_of(begun(command, lambda: killed_at(write, out, counter))) == -signal.SIGKILL  # noqa: B023
+        if wrong := repeated(command, out, wanted):
+            different[write] = wrong
     return {"writes": writes, "kills": kills, "unlike": different}
 
 
 def at_moments(work: Path, start: Path, command: list[str], count: int, seed: int) -> dict:
-    """Kill a stage at `count` moments drawn over as long as it takes, run it again, compare. Where
-    it ends before its moment, another is drawn, at most four times as many in all.
+    """Kill a stage at `count` random moments of its duration, run it again, compare.
+
+    If the stage ends before its moment, another is drawn, up to four times `count` draws.
     """
     out, lengths = work / "out", []
     for _ in range(3):  # the first compiles
         began = time.perf_counter()
-        process = begun(command, lambda: None) if started(start, out) else 0
+        process = begun(command) if started(start, out) else 0
         assert code_of(process) == 0
         lengths.append(time.perf_counter() - began)
     wanted, different, kills = contents(out), {}, 0
@@ -196,21 +178,20 @@ def at_moments(work: Path, start: Path, command: list[str], count: int, seed: in
         if kills == count:
             break
         started(start, out)
-        process = begun(command, lambda: None)
+        process = begun(command)
         time.sleep(moment)
         os.kill(process, signal.SIGKILL)
         kills += code_of(process) == -signal.SIGKILL
-        code = code_of(begun(command, lambda: None))
-        if (names := unlike(out, wanted)) or code:
-            different[moment] = [f"exit {code}", *names]
+        if wrong := repeated(command, out, wanted):
+            different[moment] = wrong
     return {"seconds": min(lengths), "kills": kills, "unlike": different}
 
 
 def at_faults(
     work: Path, start: Path, command: list[str], stride: int, first: int, error: int
 ) -> dict:
-    """Let the disk fail at every so-many-th step of a stage, look at what it says and leaves, run
-    it again, compare.
+    """Let the disk fail at every STRIDE-th step of a stage, check its message and files, run it
+    again, compare.
     """
     out, counter, said = work / "out", work / "count", work / "said"
     for _ in range(2):
@@ -230,10 +211,7 @@ def at_faults(
             wrong = [f"exit {code}", *lines[-3:]]
         elif (out / "run.zarr").exists() and (bad := code_of(begun(["doctor", str(out)], _quiet))):
             wrong = [f"doctor: exit {bad}"]
-        code = code_of(begun(command, lambda: None))
-        if (names := unlike(out, wanted)) or code:
-            wrong += [f"again: exit {code}", *names]
-        if wrong:
+        if wrong := wrong + repeated(command, out, wanted):
             different[step] = wrong
     return {"steps": steps, "codes": codes, "unlike": different}
 
@@ -246,7 +224,7 @@ WAYS = {"writes": at_writes, "moments": at_moments, "faults": at_faults}
 
 
 def main() -> None:
-    """Do what is asked, print what was found."""
+    """Run the requested way and print the result."""
     for module in ("runs.measurement", "runs.pipeline", "runs.repair", "cli.doctor", "cli.app"):
         importlib.import_module(f"geostat.{module}")
     importlib.import_module("reports.page.page")

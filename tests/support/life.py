@@ -1,10 +1,10 @@
-"""The life of a small store on a disk that fails at every step in turn, and what is left of it.
+"""Life cycle of a small store on a disk that fails at each step in turn, and the state that
+remains.
 
-`python -m support.life WORK ERRNO STRIDE [lasting]` lets every so-many-th step fail, with `lasting`
-all that come after it, too, each in a process of its own, and prints one JSON object. Unless the
-disk stays so, what is left can be read. A life is: a
-store created, three documents appended and settled, results written, room made, a fourth document,
-results again.
+`python -m support.life WORK ERRNO STRIDE [lasting]` lets every STRIDE-th step fail, with `lasting`
+also all later ones, each in a separate process, and prints one JSON object. Unless the disk keeps
+failing, the remaining run is readable. A life cycle: create a store, append and settle three
+documents, write results, extend the arrays, append a fourth document, write results again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WHOLE, REFUSED, OTHER = 0, 2, 3
 
 
 def live(path: Path) -> None:
-    """Live a life, or go on with one, as the same commands given again do."""
+    """Run a life cycle, or continue one, like repeated commands."""
     for documents in (3, 4):
         with alone(path):
             capture(path, documents)
@@ -40,7 +40,7 @@ def live(path: Path) -> None:
 
 
 def capture(path: Path, documents: int) -> None:
-    """Measure what is missing of so many documents."""
+    """Measure the missing ones of some documents."""
     if not path.exists():
         store = Store.create(path, provenance={"model": "m"}, plan=PLAN, documents=documents)
     else:
@@ -52,14 +52,14 @@ def capture(path: Path, documents: int) -> None:
 
 
 def fit(path: Path) -> None:
-    """Write results of all documents, unless they are there."""
+    """Write results of all documents unless they exist."""
     store = Store.open(path)
     if "norms" not in store.results:
         store.put({"norms": NORMS * len(store.documents)})
 
 
 def code_of(do: Callable[[], int]) -> int:
-    """Do it in a process of its own; its exit code."""
+    """Run it in a separate process; returns its exit code."""
     process = os.fork()
     if process == 0:
         code = OTHER
@@ -73,20 +73,20 @@ def code_of(do: Callable[[], int]) -> int:
 
 
 def lived(path: Path, step: int | None, error: int, counter: Path, *, lasting: bool) -> int:
-    """Live on a disk whose given step fails."""
+    """Run on a disk whose given step fails."""
     failing_at(step, error, path.parent, counter, lasting=lasting)
     live(path)
     return WHOLE
 
 
 def gone_on(path: Path) -> int:
-    """Go on with what is left; every file is compared with its digest first."""
+    """Continue from the remaining state; every file is first verified against its digest."""
     live(path)
     return WHOLE
 
 
 def looked_at(path: Path) -> int:
-    """Read what is left, if there is a run."""
+    """Read the remaining run, if any."""
     stored_run.PATIENCE = 0.05
     if path.exists():
         StoredRun.open(path).tree()
@@ -94,7 +94,7 @@ def looked_at(path: Path) -> int:
 
 
 def main() -> None:
-    """Let each step fail, look at what is left, go on, compare."""
+    """Let each step fail, check the remaining state, continue, compare."""
     work, error, stride = Path(sys.argv[1]).resolve(), int(sys.argv[2]), int(sys.argv[3])
     lasting = sys.argv[4:] == ["lasting"]
     folder, counter = work / "out", work / "count"

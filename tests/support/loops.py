@@ -1,5 +1,5 @@
-"""The definitions of THEORY as plain float64 loops over tokens: slow, and sharing nothing with
-the compiled kernels.
+"""Reference loops: the definitions of THEORY as plain float64 loops over tokens, slow and
+independent of the compiled kernels.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from collections.abc import Iterable
 import numpy as np
 
 NAN = math.nan
+SEPARABILITY = ("precision", "recall", "r_min", "r_max", "f_outer", "f_inner")
 
 
 def by_weight(alpha: np.ndarray) -> list[int]:
-    """Largest weight first, ties by lower index."""
+    """Order by descending weight, ties by lower index."""
     return sorted(range(len(alpha)), key=lambda i: (-alpha[i], i))
 
 
@@ -36,24 +37,17 @@ def separability(
     order: list[int] | None = None,
     convention: str = "paper",
 ) -> dict[str, float]:
-    """Definitions 1-2 for one head and one N, distances compared exactly as float64 gives them."""
+    """Definitions 1-2 for one head and one N, with distances compared exactly in float64."""
     order = by_weight(alpha) if order is None else order
     tokens = len(alpha)
     inside, outside = order[:n], order[n:]
     if n > tokens:
-        return dict.fromkeys(("precision", "recall", "r_min", "r_max", "f_outer", "f_inner"), NAN)
+        return dict.fromkeys(SEPARABILITY, NAN)
     d = distances(alpha, values, inside)
     r_max = max(d[i] for i in inside)
     if not outside:
         end = 1.0 if convention == "paper" else NAN
-        return {
-            "precision": end,
-            "recall": end,
-            "r_min": NAN,
-            "r_max": r_max,
-            "f_outer": end,
-            "f_inner": end,
-        }
+        return dict.fromkeys(SEPARABILITY, end) | {"r_min": NAN, "r_max": r_max}
     r_min = min(d[j] for j in outside)
     precision = n / (n + sum(d[j] <= r_max for j in outside))
     recall = sum(d[i] <= r_min if convention == "paper" else d[i] < r_min for i in inside) / n
@@ -61,18 +55,12 @@ def separability(
         f_outer, f_inner = 2 * precision / (1 + precision), 2 * recall / (1 + recall)
     else:
         f_outer = f_inner = 2 * precision * recall / (precision + recall)
-    return {
-        "precision": precision,
-        "recall": recall,
-        "r_min": r_min,
-        "r_max": r_max,
-        "f_outer": f_outer,
-        "f_inner": f_inner,
-    }
+    values = (precision, recall, r_min, r_max, f_outer, f_inner)
+    return dict(zip(SEPARABILITY, values, strict=True))
 
 
 def curves(alpha: np.ndarray, values: np.ndarray, n: int, *, sink: bool) -> dict[str, float]:
-    """Everything else that is measured of one head at one N <= T."""
+    """All other quantities of one head at one N <= T."""
     alpha, values = np.asarray(alpha, np.float64), np.asarray(values, np.float64)
     order = by_weight(alpha)
     inside, outside = order[:n], order[n:]
@@ -105,7 +93,7 @@ def curves(alpha: np.ndarray, values: np.ndarray, n: int, *, sink: bool) -> dict
 
 
 def pairs(values: np.ndarray, *, sink: bool) -> list[tuple[int, int, float]]:
-    """(earlier, later, cosine) of all pairs of content tokens that have a cosine."""
+    """Return (earlier, later, cosine) of all pairs of content tokens with a cosine."""
     values = np.asarray(values, np.float64)
     first = int(sink)
     found = [
@@ -117,7 +105,7 @@ def pairs(values: np.ndarray, *, sink: bool) -> list[tuple[int, int, float]]:
 
 
 def count_range(d: np.ndarray, bound: float, slack: float) -> tuple[int, int]:
-    """How many distances are surely, and possibly, at most `bound` when each comparison may be
-    off by `slack`.
+    """Return how many distances are certainly, and possibly, at most `bound` if each comparison may
+    be off by `slack`.
     """
     return int((d <= bound - slack).sum()), int((d <= bound + slack).sum())

@@ -1,4 +1,4 @@
-"""Where things stand."""
+"""Contents of folders."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ GOLDEN = ROOT / "tests" / "golden"
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, by its path."""
+    """Return every file below a folder, by path."""
     return {
         str(file.relative_to(folder)): file.read_bytes()
         for file in sorted(folder.rglob("*"))

@@ -1,25 +1,31 @@
-"""What other programs raise: exceptions of unknown classes, of no memory and of no stack, one that
-cannot be printed, and a panic of a library in Rust, which is no Exception.
+"""Errors of other programs: exceptions of unknown classes, of memory and recursion, one that cannot
+be printed, and a Rust panic, which is no Exception; and the check of a refusal.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
+
+import pytest
+
+from empirical.errors import InputError
 
 
 class Unknown(Exception):
-    """Of a class that no code names."""
+    """Exception of a class that no code names."""
 
 
 class Unprintable(Exception):
-    """Fails once more when it is printed."""
+    """Exception that fails again when printed."""
 
     def __str__(self) -> str:
         raise RuntimeError("cannot be printed")
 
 
 class Panic(BaseException):
-    """As pyo3_runtime.PanicException is."""
+    """Like pyo3_runtime.PanicException."""
 
 
 RAISED: tuple[BaseException, ...] = (
@@ -35,9 +41,17 @@ RAISED: tuple[BaseException, ...] = (
 
 
 def raising(error: BaseException) -> Any:
-    """A function that raises this."""
+    """Return a function that raises this error."""
 
     def fail(*args: Any, **keywords: Any) -> NoReturn:
         raise error
 
     return fail
+
+
+@contextmanager
+def refused(said: str) -> Iterator[pytest.ExceptionInfo[InputError]]:
+    """Expect a one-line InputError that matches the pattern."""
+    with pytest.raises(InputError, match=said) as caught:
+        yield caught
+    assert "\n" not in str(caught.value)

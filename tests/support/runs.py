@@ -1,8 +1,10 @@
-"""Small runs for tests: a tiny random model, random windows, no tokenizer needed."""
+"""Small runs for tests: a tiny random model and random windows, without a tokenizer."""
 
 from __future__ import annotations
 
 import hashlib
+import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +12,18 @@ import numpy as np
 from support.families import VOCABULARY, tiny
 
 from empirical.capture.capture import Observer, capture
+from empirical.capture.layer_view import LayerView, RunShape
 from empirical.capture.observers import Baselines, Geometry
+from empirical.schema import Quantity
 from empirical.sources.models import LoadedModel
 from empirical.sources.windows import Windows
+from empirical.store.layout import GroupPlan
 from empirical.store.store import Store
 from empirical.tap.decoder import layers_of
 
 
 def loaded(family: str) -> LoadedModel:
-    """A tiny random model as `load` would return it; it has no tokenizer."""
+    """Return a tiny random model in the form of `load`; it has no tokenizer."""
     model = tiny(family)
     config = model.get_decoder().config
     heads = int(config.num_attention_heads)
@@ -39,7 +44,7 @@ def loaded(family: str) -> LoadedModel:
 
 
 def random_windows(documents: int, length: int, *, seed: int = 0) -> Windows:
-    """Random tokens, the same for the same seed whatever the number of documents."""
+    """Return random tokens; for one seed they do not depend on the number of documents."""
     ids = np.stack(
         [
             np.random.default_rng([seed, index]).integers(3, VOCABULARY, length, dtype=np.int32)
@@ -74,3 +79,27 @@ def small_run(
     return capture(
         loaded(family), random_windows(documents, length), path, observers=observers, n=n, **more
     )
+
+
+class LastWeight:
+    """An observer of a user's own: it needs the CPU, and notes the threads that call it."""
+
+    group = "mine"
+
+    def __init__(self) -> None:
+        self.threads: set[str] = set()
+
+    def plan(self, shape: RunShape) -> GroupPlan:
+        words = {
+            "long_name": "weight of the last token",
+            "units": "1",
+            "symbol": "",
+            "equation": "",
+        }
+        variables = {"last_weight": Quantity("last_weight", dims=("layer", "head"), **words)}
+        return GroupPlan(variables=variables, coordinates=shape.coordinates("layer", "head"))
+
+    def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
+        assert not view.on_device
+        self.threads.add(threading.current_thread().name)
+        return {"last_weight": view.alpha[:, -1].numpy()}

@@ -1,4 +1,4 @@
-"""Folders that the test processes share: the first that asks makes one, the others wait and find
+"""Folders shared by the test processes: the first that needs one makes it, the others wait for
 it.
 """
 
@@ -17,7 +17,7 @@ Made = TypeVar("Made")
 
 
 def shared_folder(factory: pytest.TempPathFactory, name: str) -> Path:
-    """A folder of this name beside those of the single processes."""
+    """Return a folder of this name next to those of the single processes."""
     base = factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared" / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -25,7 +25,9 @@ def shared_folder(factory: pytest.TempPathFactory, name: str) -> Path:
 
 
 def once(folder: Path, make: Callable[[], Made]) -> Made:
-    """What `make` gave where it was called first; called where it was not yet, or was not ended."""
+    """Return the result of `make` from its first call; calls it if there is none yet or it was
+    interrupted.
+    """
     made = folder.with_name(f"{folder.name}.made")
     with FileLock(f"{folder}.lock"):
         if not made.exists():

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from theory.arrays import FloatArray
+from theory.evaluate.envelopes import envelope
 from theory.head.gram import LagGram, feasible_edge
+from theory.head.results import Edition, Envelope
 from theory.head.similarity_decay import offset_exponential
 
 
@@ -27,6 +30,12 @@ class DrawnHead:
     def tokens(self) -> int:
         """T."""
         return len(self.alpha)
+
+    def envelope(self, n: Any, edition: Edition, *, scale: float = 1.0, **options: Any) -> Envelope:
+        """Return the bounds at sizes n; scale: multiplies the norms."""
+        options = {"sink": self.sink, "edition": edition} | options
+        d = options.pop("dimension", self.dimension)
+        return envelope(self.alpha, self.norms * scale, self.gram, d, n, **options)
 
 
 @st.composite

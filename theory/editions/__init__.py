@@ -1,1 +1,1 @@
-"""Editions: the numbers of one selection, printed, repaired, sharp, conditional, predicted."""
+"""Editions of the bounds: printed, repaired, sharp, conditional, predicted."""

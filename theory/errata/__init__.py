@@ -1,1 +1,1 @@
-"""Errata: what is wrong in print, each with a counterexample."""
+"""Errata of the papers, each with a counterexample."""

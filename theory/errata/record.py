@@ -1,10 +1,10 @@
-"""Errata: what is wrong, undefined or unproven in print, in words (errata.toml), each with a grade
-and an example that is evaluated when it is asked for; and all as Markdown.
+"""Errata: false, undefined or unproven statements of the papers (text in errata.toml), each with a
+grade and an example evaluated on demand; Markdown report.
 
 Source: arXiv 2602.01893; equation numbers are the paper's. Errata 1-20 concern the theorems, 21-29
-the analysis of Appendix A.2, 30-37 what the text claims or leaves out. Those from 101 on concern
-arXiv 2508.17821 (normaliser.toml). `python -m theory.errata` writes the report, by number, that the
-authors could be sent. Imports numpy, through the counterexamples, when one is evaluated.
+the analysis of Appendix A.2, 30-37 claims and omissions of the text. Those from 101 on concern
+arXiv 2508.17821 (normaliser.toml). `python -m theory.errata` writes a report addressed to the
+authors. Imports numpy when a counterexample is evaluated.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
-    from theory.errata.examples import Numbers
+    from theory.errata.counterexamples import Numbers
 
 Grade = Literal["false", "undefined", "gap", "true of the bound, not of the quantity", "remark"]
-"""What an erratum says of the print: a claim that fails inside its own hypotheses; a symbol or an
-expectation without a meaning; a step that does not follow and is repaired without changing the
-claim; a claim that holds for the printed bound alone; none of these.
+"""Grade of an erratum: a claim that fails under its hypotheses; a symbol or an expectation without
+a meaning; a step that does not follow and is repaired without changing the claim; a claim that
+holds only for the printed bound; none of these.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A number as printed, the one beside it, and whether they differ in the way the erratum says.
+    """The printed number, the number it is compared with, and whether they differ as the erratum
+    claims.
 
-    what: the quantity. given: the head or the numbers it is computed from.
+    what: the quantity. given: the head or the numbers of the example.
     """
 
     printed: float
@@ -44,12 +44,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erratum:
-    """A statement of the paper that needs correcting, why, and what holds.
+    """A statement of the paper that needs correction, the reason, and the corrected statement.
 
-    equations: where it stands: equation numbers, or parts such as "Assumption 2", "Figure 5" and
-    "Table 1 row beta". what, given: of its example, with the numbers that it quotes in braces.
-    shown_by: the function that computes it, "module.name". compared: what its two numbers are.
-    digits: significant ones that they carry.
+    equations: its places: equation numbers, or parts such as "Assumption 2", "Figure 5" and "Table
+    1 row beta". what, given: quantity and head of the example, with quoted numbers in braces.
+    shown_by: the function of `theory.errata.counterexamples` that computes it. compared: labels of
+    the two numbers. digits: their significant digits.
     """
 
     number: int
@@ -74,7 +74,7 @@ class Erratum:
 
     @property
     def where(self) -> str:
-        """Return the places, equation numbers in brackets, another paper's with its number."""
+        """Return the places: equations in brackets, those of the second paper by arXiv number."""
         places = (f"({place})" if place.isdigit() else place for place in self.equations)
         return ", ".join(place.replace("Normaliser ", "arXiv 2508.17821, ") for place in places)
 
@@ -93,14 +93,14 @@ class Erratum:
 
 @cache
 def _numbers(shown_by: str) -> Numbers:
-    """Return what the function "module.name" of this folder computes."""
-    module, name = shown_by.split(".")
-    numbers: Numbers = getattr(import_module(f"theory.errata.{module}"), name)()
+    from theory.errata import counterexamples
+
+    numbers: Numbers = getattr(counterexamples, shown_by)()
     return numbers
 
 
 def _filled(text: str, quoted: Mapping[str, float]) -> str:
-    """Return words with the numbers they quote, "{name}" or "{name:format}"; other braces stay."""
+    """Return the text with "{name}" and "{name:format}" replaced by the quoted numbers."""
 
     def number(match: re.Match[str]) -> str:
         name, how = match["name"], match["how"] or ""
@@ -116,11 +116,11 @@ def _words(name: str) -> dict[str, Any]:
 _WORDS, _NORMALISER = _words("errata.toml"), _words("normaliser.toml")
 
 PREFACE: tuple[str, ...] = tuple(_WORDS["preface"])
-"""What stands before the list."""
+"""Paragraphs before the list."""
 
 
 def _erratum(words: dict[str, Any]) -> Erratum:
-    """Return an erratum from its words in errata.toml, lists as tuples."""
+    """Return an erratum from its fields in errata.toml, lists as tuples."""
     fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in words.items()}
     return Erratum(**fields)
 
@@ -135,12 +135,12 @@ COMMAND = ".venv/bin/python -m theory.errata docs/reference/errata.md"
 
 
 def number_of(value: float, digits: int) -> str:
-    """Return a number as the report prints it, with so many significant digits."""
+    """Return a number as text with `digits` significant digits."""
     return f"{value:.{digits}g}".replace("-", "−")
 
 
 def example_sentence(erratum: Erratum) -> str:
-    """Return the example in one sentence."""
+    """Return the example as one sentence."""
     finding = erratum.counterexample()
     word = finding.what[:2].isascii() and finding.what[:2].isalpha()
     what = finding.what[0].upper() + finding.what[1:] if word else finding.what
@@ -152,7 +152,7 @@ def example_sentence(erratum: Erratum) -> str:
 
 
 def sentences(erratum: Erratum) -> tuple[tuple[str, str], ...]:
-    """Return what an erratum says, each sentence with the word before it; the example evaluated."""
+    """Return the labelled texts of an erratum, with the example evaluated."""
     return (
         ("Printed", erratum.printed),
         ("Why", erratum.why),
@@ -162,7 +162,7 @@ def sentences(erratum: Erratum) -> tuple[tuple[str, str], ...]:
 
 
 def markdown() -> str:
-    """Return the whole report as Markdown, every example evaluated."""
+    """Return the report as Markdown, with every example evaluated."""
     from theory.paper_tables import table_2
 
     lines = [
@@ -188,7 +188,7 @@ def markdown() -> str:
 
 
 def _listed(errata: tuple[Erratum, ...]) -> list[str]:
-    """Return a table of errata, then each in a section, the examples evaluated."""
+    """Return a table of errata and a section for each, with the examples evaluated."""
     lines = ["| | concerns | what | grade |", "|---|---|---|---|"]
     lines += [f"| {item.number} | {item.where} | {item.title} | {item.grade} |" for item in errata]
     for item in errata:

@@ -1,7 +1,7 @@
-"""Choices of an evaluation, checked: the edition, how print is read where it leaves a choice, the
-convention, and what is known of the head.
+"""Options of an evaluation, checked: edition, readings of ambiguous definitions, convention, and
+known properties of the head.
 
-Source: arXiv 2602.01893; errata 2 and 15 say where print leaves a choice. Imports numpy.
+Source: arXiv 2602.01893; errata 2 and 15 list the ambiguous definitions. Imports numpy.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from theory.head.results import KAPPA, UNDER_MODEL_G, Convention, Edition
 
 
 class Choices(TypedDict, total=False):
-    """Which bounds, how print is read where it leaves a choice, and what is known of the head;
-    `theory.envelope` says what each may be.
-    """
+    """Edition, readings of ambiguous definitions, known properties: see `theory.envelope`."""
 
     edition: Required[Edition]
     kappa: float | None
@@ -31,7 +29,7 @@ class Choices(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`Choices`, checked; fast: the sharp law from a table."""
+    """Checked `Choices`. fast: use the tabulated sharp law."""
 
     fast: bool
     edition: Edition
@@ -64,10 +62,10 @@ class Settings:
 
     @property
     def constant(self) -> float:
-        """κ of the tails, 1/8 where none is given."""
+        """Return κ of the tails; 1/8 by default."""
         return KAPPA if self.kappa is None else float(self.kappa)
 
     @property
     def followup(self) -> bool:
-        """Strict inner balls and one F."""
+        """Return whether the convention has strict inner balls and one F."""
         return self.convention == "followup"

@@ -1,5 +1,4 @@
-"""The one numeric entry: bounds on expected separability from α, norms and a Gram, for one head or
-many.
+"""Bounds on expected separability from α, norms and a Gram, for one head or many.
 
 `envelope` is the exact reference for one head; `envelopes` takes many heads that share a Gram and
 uses compiled kernels. Editions: `printed` (eq. (12)-(17) of arXiv 2602.01893 to the letter),
@@ -22,10 +21,10 @@ from theory.evaluate.by_edition import HeadBounds, bounds_of_heads
 from theory.evaluate.choices import Choices, Settings
 from theory.head.gram import Gram
 from theory.head.inputs import HeadInput, checked_input
-from theory.head.results import CLAIMS, KAPPA, QUANTITIES, UNDER_MODEL_G, Envelope, Validity
+from theory.head.results import BOUNDS, CLAIMS, KAPPA, UNDER_MODEL_G, Envelope, Validity
 
 UNIT_NORM = 1e-6
-"""How far a content norm may lie from 1 for the flag C = 1, and Σα above 1 for the flag Σα ≤ 1."""
+"""Tolerance of content norms around 1 for the flag C = 1, and of Σα above 1 for the flag Σα ≤ 1."""
 
 
 def envelope(
@@ -42,17 +41,15 @@ def envelope(
         choices: keywords:
 
             - edition: "printed", "repaired", "sharp", "conditional" or "predicted" (an
-              approximation, no bound); has to be given.
+              approximation, not a bound); required.
             - kappa: the constant of the printed and repaired tails; None (default) is 1/8. The
-              others have none.
-            - sink: position of the sink among the tokens (default 0), None where it is not
-              visible.
+              other editions ignore it.
+            - sink: position of the sink among the tokens (default 0), None if it is not visible.
             - delta0: reading of Δ₀: "out" (default) as eq. (29), "in" as eq. (8).
             - sink_in_b: whether a_max_in in B includes the sink (default).
             - convention: "paper" (default), or "followup" for strict inner balls and one F (not
               for printed and repaired).
-            - feasible: whether some vectors have this Gram, where the caller knows; None
-              (default): find out.
+            - feasible: whether the Gram is PSD, if known; None (default): check it.
 
     Returns:
         An `Envelope` with arrays of shape (K,).
@@ -64,14 +61,12 @@ def envelope(
     Example:
         >>> from theory import envelope, exponential
         >>> alpha, gram = [0.5, 0.1, 0.2, 0.2], exponential(1.0, 0.0, 4)
-        >>> found = envelope(alpha, 1.0, gram, 64, [1, 2], edition="sharp")
-        >>> found.recall_lower.round(3).tolist()
+        >>> bounds = envelope(alpha, 1.0, gram, 64, [1, 2], edition="sharp")
+        >>> bounds.recall_lower.round(3).tolist()
         [1.0, 0.946]
     """
     settings = Settings(fast=False, **choices)
-    heads = _checked(alpha, norms, gram, dimension, n, [settings], axes=1)
-    one = replace(heads, alpha=heads.alpha[None], norms=heads.norms[None])
-    result = _evaluate(one, [settings])[0]
+    result = _evaluate((alpha, norms, gram, dimension, n), [settings], axes=1)[0]
     arrays = {
         name: value[0]
         for name in Envelope.__slots__
@@ -87,7 +82,8 @@ def envelope(
 def envelopes(
     alpha: Any, norms: Any, gram: Gram, dimension: int, n: Any, **choices: Unpack[Choices]
 ) -> Envelope:
-    """Return the bounds of H heads that share one Gram: `envelope` for each, on a few threads.
+    """Return the bounds of H heads that share one Gram: `envelope` of each head, on several
+    threads.
 
     The sharp edition uses a tabulated law (1e-8 absolute) for d >= 7. Arguments as `envelope`,
     but alpha is (H, T), norms (H, T) or (T,), and the arrays of the result are (H, K).
@@ -107,71 +103,50 @@ def envelopes(
 
 
 def envelopes_by_edition(
-    alpha: Any, norms: Any, gram: Gram, dimension: int, n: Any, each: Sequence[Choices]
+    alpha: Any, norms: Any, gram: Gram, dimension: int, n: Any, choices: Sequence[Choices]
 ) -> list[Envelope]:
-    """Return `envelopes` for each choice of one or several, which have `sink` and `feasible` in
-    common: tokens are ranked once for all.
+    """Return `envelopes` for each choice. Choices share `sink` and `feasible`, and tokens are
+    ranked once.
 
     Raises:
-        InputError: as `envelopes`, or the choices differ in `sink` or `feasible`.
+        InputError: as `envelopes`, or if the choices differ in `sink` or `feasible`.
 
     Example:
         >>> from theory import exponential
         >>> alpha, gram = [[0.5, 0.1, 0.2, 0.2]], exponential(1.0, 0.0, 4)
         >>> both = [{"edition": "printed"}, {"edition": "sharp"}]
-        >>> found = envelopes_by_edition(alpha, 1.0, gram, 4, [1, 2], both)
-        >>> [one.edition for one in found], found[0].recall_lower.shape
+        >>> results = envelopes_by_edition(alpha, 1.0, gram, 4, [1, 2], both)
+        >>> [result.edition for result in results], results[0].recall_lower.shape
         (['printed', 'sharp'], (1, 2))
     """
-    settings = [Settings(fast=True, **choices) for choices in each]
-    common = {(one.sink, one.feasible) for one in settings}
+    settings = [Settings(fast=True, **choice) for choice in choices]
+    common = {(setting.sink, setting.feasible) for setting in settings}
     if len(common) != 1:
         raise InputError(
-            f"each: the choices have {len(common)} pairs of sink and feasible, expected one."
+            f"choices have {len(common)} pairs of sink and feasible, expected one."
             " Evaluate those that differ apart."
         )
-    return _evaluate(_checked(alpha, norms, gram, dimension, n, settings, axes=2), settings)
+    return _evaluate((alpha, norms, gram, dimension, n), settings, axes=2)
 
 
-def _checked(
-    alpha: Any,
-    norms: Any,
-    gram: Gram,
-    dimension: int,
-    n: Any,
-    each: Sequence[Settings],
-    *,
-    axes: int,
-) -> HeadInput:
-    return checked_input(
-        alpha,
-        norms,
-        gram,
-        dimension,
-        n,
-        sink=each[0].sink,
-        feasible=each[0].feasible,
-        axes=axes,
-        exists=any(settings.edition in UNDER_MODEL_G for settings in each),
-    )
-
-
-def _evaluate(heads: HeadInput, each: Sequence[Settings]) -> list[Envelope]:
-    """Evaluate every head by each of the settings."""
+def _evaluate(
+    arguments: tuple[Any, Any, Gram, int, Any], settings: Sequence[Settings], *, axes: int
+) -> list[Envelope]:
+    """Evaluate every head with each of the settings. axes: of alpha, 1 for one head."""
+    exists = any(setting.edition in UNDER_MODEL_G for setting in settings)
+    sink, feasible = settings[0].sink, settings[0].feasible
+    heads = checked_input(*arguments, sink=sink, feasible=feasible, axes=axes, exists=exists)
+    if axes == 1:
+        heads = replace(heads, alpha=heads.alpha[None], norms=heads.norms[None])
     cosines = heads.cosines()
-    found = bounds_of_heads(heads, cosines, each)
-    return [
-        _assemble(part, heads, cosines, settings)
-        for part, settings in zip(found, each, strict=True)
-    ]
+    parts = bounds_of_heads(heads, cosines, settings)
+    return [_assemble(*pair, heads, cosines) for pair in zip(parts, settings, strict=True)]
 
 
 def _assemble(
-    parts: list[HeadBounds], heads: HeadInput, cosines: npt.NDArray[Any], settings: Settings
+    parts: list[HeadBounds], settings: Settings, heads: HeadInput, cosines: npt.NDArray[Any]
 ) -> Envelope:
-    """Return the envelope of all heads, whose bounds the parts hold in their order, with n = T and
-    n > T filled in by convention.
-    """
+    """Return the envelope of all heads from the parts, n = T and n > T by convention."""
     sizes, tokens, sink = heads.n, heads.tokens, heads.sink
     inner, whole = sizes < tokens, sizes == tokens
     shape = (len(heads.alpha), len(sizes))
@@ -184,10 +159,9 @@ def _assemble(
         out[:, whole] = fill
         return out
 
-    names = [f"{quantity}_{side}" for quantity in QUANTITIES for side in ("lower", "upper")]
     bounds = {
         name: spread([part.values[..., k, :] for part in parts], at_whole)
-        for k, name in enumerate(names)
+        for k, name in enumerate(BOUNDS)
     }
     margins = {
         name: spread([getattr(part.margins, name) for part in parts])

@@ -1,5 +1,5 @@
-"""Printed and sharp bounds of many profiles of weights that share one Gram: what costs O(T²) in one
-compiled call for many of them, the rest in one go.
+"""Printed and sharp bounds of many weight profiles that share one Gram: O(T²) parts in compiled
+calls over blocks of profiles, the rest vectorised.
 
 Imports numpy and scipy; numba on first use.
 """
@@ -27,23 +27,21 @@ from theory.editions.sharp.sharp_law import GRAM_ROUNDING, SUM_ROUNDING, infeasi
 from theory.evaluate.choices import Settings
 from theory.head.inputs import HeadInput
 from theory.head.ranked import Extremes, distinct, extremes_of
-from theory.head.results import QUANTITIES
 
 AT_ONCE: Final = 2**28
-"""Pairs of one compiled call, at most, but for one profile's: an interrupt waits for its end."""
+"""Largest number of pairs in one compiled call: an interrupt waits for its end."""
 
 ALONE: Final = 2**20
-"""Pairs that this thread goes through by itself: others take longer to start."""
+"""Number of pairs below which one thread is faster than several."""
 
 SCRATCH: Final = 2**27
-"""Cosines by rank that threads hold at once, at most, where one profile's sizes are shared out."""
+"""Largest number of cosines in memory when the sizes of a profile are spread over threads."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class HeadBounds:
-    """Bounds of one head or several at the sizes below T: values (…, 8, K') in the order lower,
-    upper of each quantity; reliable, rho_least and sink_selected (…, K'), the last two as of
-    `Extremes`.
+    """Bounds of one head or several at the sizes below T: values (…, 8, K') as `BOUNDS`; reliable,
+    rho_least and sink_selected (…, K'), the last two as in `Extremes`.
     """
 
     values: FloatArray
@@ -54,79 +52,69 @@ class HeadBounds:
 
 
 def serves(settings: Settings, dimension: int) -> bool:
-    """Whether `bounds_of_profiles` knows the edition, at head size d."""
+    """Return whether `bounds_of_profiles` supports the edition at head size d."""
     tabulated = settings.edition == "sharp" and dimension >= TABULATED_FROM
     return settings.fast and (tabulated or settings.edition == "printed")
 
 
 def bounds_of_profiles(
-    heads: HeadInput, cosines: npt.NDArray[Any], n: IntArray, each: Sequence[Settings]
+    heads: HeadInput, cosines: npt.NDArray[Any], n: IntArray, choices: Sequence[Settings]
 ) -> list[list[HeadBounds]]:
-    """Return the bounds of all heads at sizes `n`, all below T, for each of the settings: some
-    heads after the others, on a few threads as `many_heads.in_threads`.
+    """Return the bounds of all heads at sizes `n` < T for each choice: one record per block of
+    heads, evaluated by `many_heads.in_threads`.
 
     Raises:
-        InputError: if some 2×2 determinant is clearly negative: no vectors have this Gram.
+        InputError: if a 2×2 determinant is clearly negative (the Gram is not PSD).
     """
     count, gram = len(heads.alpha), np.ascontiguousarray(cosines)
     pairs = heads.tokens**2 * max(1, len(n))
-    few = count * pairs <= ALONE
-    size = max(1, min(AT_ONCE // pairs, count if few else -(-count // workers())))
+    single_block = count * pairs <= ALONE
+    size = max(1, min(AT_ONCE // pairs, count if single_block else -(-count // workers())))
     blocks = [slice(start, start + size) for start in range(0, count, size)]
 
-    def bounded(some: slice) -> list[HeadBounds]:
-        return _of_block(heads, some, gram, n, each)
-
-    # a single head is left to this thread, which shares its sizes out
-    found = in_threads(bounded, blocks)
-    return [[of_block[at] for of_block in found] for at in range(len(each))]
+    # a single head stays in this thread, which spreads its sizes
+    by_block = in_threads(lambda block: _of_block(heads, block, gram, n, choices), blocks)
+    return [[bounds[index] for bounds in by_block] for index in range(len(choices))]
 
 
 def _of_block(
     heads: HeadInput,
-    some: slice,
+    block: slice,
     cosines: npt.NDArray[Any],
     n: IntArray,
-    each: Sequence[Settings],
+    choices: Sequence[Settings],
 ) -> list[HeadBounds]:
-    """Return `bounds_of_profiles` of some heads, one record for each of the settings."""
-    alpha, (sizes, back) = heads.alpha[some], distinct(n)
+    """Return `bounds_of_profiles` of one block of heads, one record for each choice."""
+    alpha, (sizes, back) = heads.alpha[block], distinct(n)
     order = selection_order(alpha)
-    a = np.take_along_axis(alpha * heads.norms[some], order, axis=-1)
+    a = np.take_along_axis(alpha * heads.norms[block], order, axis=-1)
     sink = np.full(len(a), -1) if heads.sink is None else np.argmax(order == heads.sink, axis=-1)
-    # B, and so the σ of eq. (9), knows no cosine
-    no_cosine = extremes_of(a, sink, sizes, np.full((3, len(a), len(sizes)), np.nan))
+    no_cosine = extremes_of(a, sink, sizes)  # B and the σ of eq. (9) do not depend on cosines
     deviation = [
-        deviations(_margins(no_cosine, heads, one), heads.dimension, one.constant)
-        for one in each
-        if one.edition == "printed"
+        deviations(margins_of(no_cosine, heads, settings), heads.dimension, settings.constant)
+        for settings in choices
+        if settings.edition == "printed"
     ]
-    followup = [one.followup for one in each if one.edition == "sharp"]
+    followup = [settings.followup for settings in choices if settings.edition == "sharp"]
     ranked = (cosines, order, a, sink)
     sharp, floors, rho = _over_pairs(ranked, sizes, heads.dimension, followup, deviation)
     summary = extremes_of(a, sink, n, rho)
-    out = []
-    for one in each:
-        margins = _margins(summary, heads, one)
-        if one.edition == "sharp":
+    result = []
+    for settings in choices:
+        margins = margins_of(summary, heads, settings)
+        if settings.edition == "sharp":
             values = sharp.pop(0)[..., back]
         else:
-            own = (margins, floors.pop(0)[..., back], heads.dimension, one.constant)
-            bounds = bounds_from_floors(heads.tokens, n, *own)
-            values = np.stack([side for q in QUANTITIES for side in getattr(bounds, q)], axis=1)
-        out.append(
-            HeadBounds(
-                values=values,
-                reliable=np.ones(margins.scale.shape, dtype=bool),
-                margins=margins,
-                rho_least=summary.rho_least,
-                sink_selected=summary.sink_selected,
-            )
+            d, kappa, floor = heads.dimension, settings.constant, floors.pop(0)[..., back]
+            values = bounds_from_floors(heads.tokens, n, margins, floor, d, kappa)
+        reliable = np.ones(margins.scale.shape, dtype=bool)
+        result.append(
+            HeadBounds(values, reliable, margins, summary.rho_least, summary.sink_selected)
         )
-    return out
+    return result
 
 
-def _margins(summary: Extremes, heads: HeadInput, settings: Settings) -> Margins:
+def margins_of(summary: Extremes, heads: HeadInput, settings: Settings) -> Margins:
     """Return the printed margins as the settings read them."""
     return printed_margins(
         summary,
@@ -143,10 +131,10 @@ def _over_pairs(
     followup: Sequence[bool],
     deviation: Sequence[FloatArray],
 ) -> tuple[list[FloatArray], list[FloatArray], FloatArray]:
-    """Return what costs O(T²) at ascending sizes: sharp values (H, 8, K) for each of `followup`,
+    """Return the O(T²) parts at ascending sizes: sharp values (H, 8, K) for each of `followup`,
     floors (2, H, K) for each σ of `deviation`, (H, K), and ρ_in, ρ_out, ρ_least (3, H, K).
 
-    ranked: the arguments of the kernel of these names.
+    ranked: arguments cosines, order, a and sink of the kernel.
     """
     from theory.editions.profile_kernels import bounds_of_profiles
 
@@ -155,28 +143,22 @@ def _over_pairs(
     floors = np.empty((len(deviation), 2, count, len(sizes)))
     rho = np.empty((3, count, len(sizes)))
     table = law_table(dimension) if followup else np.empty((0, 4))
-    asked = np.array(followup, dtype=bool)
+    followup_flags = np.array(followup, dtype=bool)
     spread = np.array(deviation).reshape(len(deviation), count, len(sizes))
     shared = is_first() and count * len(sizes) * tokens**2 > ALONE
     parts = min(workers() if shared else 1, max(1, SCRATCH // tokens**2), len(sizes))
 
     def work(first: int) -> float:
-        """Every so many-th size, so that threads have alike much to do."""
-        at = slice(first, None, parts)
-        own = (
-            sizes[at].copy(),
-            table,
-            (SUM_ROUNDING, GRAM_ROUNDING),
-            asked,
-            spread[..., at].copy(),
-        )
+        """Evaluate every `parts`-th size from `first` on, to balance the threads."""
+        columns, rounding = slice(first, None, parts), (SUM_ROUNDING, GRAM_ROUNDING)
+        options = (table, rounding, followup_flags, spread[..., columns].copy())
         scratch = BY_RANK.take(tokens)
         try:
-            out = [np.empty_like(whole[..., at]) for whole in (sharp, floors, rho)]
-            worst = bounds_of_profiles(*ranked, *own, scratch, *out)
+            out = [np.empty_like(whole[..., columns]) for whole in (sharp, floors, rho)]
+            worst = bounds_of_profiles(*ranked, sizes[columns].copy(), *options, scratch, *out)
         finally:
             BY_RANK.give_back([scratch])
-        sharp[..., at], floors[..., at], rho[..., at] = out
+        sharp[..., columns], floors[..., columns], rho[..., columns] = out
         return float(worst)
 
     worst = min(in_threads(work, range(parts)), default=0.0)

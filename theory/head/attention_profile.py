@@ -1,5 +1,5 @@
-"""Attention weights of Assumption 3, four phases, for one head or many; value norms of Assumption
-1; the regimes of N that follow.
+"""Attention weights of Assumption 3 (four phases) for one head or many, value norms of Assumption
+1, and the regimes of N.
 
 Source: arXiv 2602.01893, Assumptions 1 and 3, Table 2; normalisation is erratum 10. Assumption 2
 is in `theory.head.similarity_decay`. Positions 0..L; position 0 is the sink. Weights are unitless.
@@ -18,7 +18,7 @@ from theory.arrays import BoolArray, FloatArray
 from theory.errors import InputError
 
 SUM = 1e-6
-"""How far above 1 the weights of a profile may sum: rounding of a p_base that was written down."""
+"""Tolerance of Σα above 1, for a rounded p_base."""
 
 
 def value_norm_profile(tokens: int, *, norm: float = 1.0, sink_ratio: float = 1.0) -> FloatArray:
@@ -42,8 +42,8 @@ def value_norm_profile(tokens: int, *, norm: float = 1.0, sink_ratio: float = 1.
 
 
 def oscillation(position: Any, eta: Any, omega: Any, t1: Any, t2: Any) -> FloatArray:
-    """Return η cos ωi for T₁ < i ≤ T₂, else 0: by how much the weights of that phase leave the
-    plateau, over p_base. Arguments broadcast.
+    """Return η cos ωi for T₁ < i ≤ T₂, else 0: the relative deviation of the weights from p_base.
+    Arguments broadcast.
 
     Example:
         >>> oscillation([1, 2, 3, 4], 0.5, 3.141592653589793, 1, 3).round(3).tolist()
@@ -67,8 +67,8 @@ def growth(position: Any, rate: Any, t2: Any) -> FloatArray:
 def profile_shape(
     position: Any, *, eta: Any, rate: Any, omega: Any, t1: Any, t2: Any
 ) -> FloatArray:
-    """Return α_i / p_base of Assumption 3 at positions i > 0: plateau, oscillation and growth are
-    one product. Arguments broadcast.
+    """Return α_i / p_base of Assumption 3 at positions i > 0, as one product of oscillation and
+    growth. Arguments broadcast.
 
     Example:
         >>> shape = profile_shape([1, 2, 3, 4], eta=0.5, rate=0.5, omega=np.pi, t1=1, t2=3)
@@ -87,7 +87,7 @@ class WeightProfile:
     length: L, the last position. plateau_end: T₁. growth_start: T₂ ≥ T₁ (equal: no oscillation).
     p_sink: weight of the sink. eta: strength of the oscillation and, unless `growth` is given, rate
     of the growth per position. omega: radians per position. p_base: weight of the plateau; None:
-    the one that makes Σα = 1, which the paper never imposes (erratum 10).
+    the value that gives Σα = 1, which the paper does not impose (erratum 10).
 
     Example:
         >>> phases = {"length": 4, "plateau_end": 4, "growth_start": 4}
@@ -133,7 +133,7 @@ class WeightProfile:
         return np.asarray((i > self.plateau_end) & (i <= self.growth_start))
 
     def base(self) -> float:
-        """Return p_base: as given, else the value that makes Σα = 1."""
+        """Return p_base: as given, otherwise the value that gives Σα = 1."""
         return (
             float((1 - self.p_sink) / self.shape().sum())
             if self.p_base is None
@@ -148,84 +148,53 @@ class WeightProfile:
 def many_weights(length: int, points: Mapping[str, FloatArray]) -> FloatArray:
     """Return α of many profiles of one length L = T − 1, shape (profile, T).
 
-    points: p_sink, p_base (NaN: what makes Σα = 1), eta, growth (NaN: η serves both), omega, T1,
-    T2, each (profile,).
+    points: p_sink, p_base (NaN: the value that gives Σα = 1), eta, growth (NaN: equal to η), omega,
+    T1, T2, each (profile,).
 
     Raises:
-        InputError: where a profile is none: phases out of order, p_sink ≥ 1, a negative weight, Σα
+        InputError: if a profile is invalid: phases out of order, p_sink ≥ 1, a negative weight, Σα
             above 1.
     """
-    at = {name: np.asarray(values, dtype=np.float64)[:, None] for name, values in points.items()}
-    _refuse(
-        ~((at["T1"] >= 0) & (at["T1"] <= at["T2"]) & (at["T2"] <= length)),
-        points,
-        f"0 <= T1 <= T2 <= L = {length}",
-        "T1",
-        "T2",
+    p_sink, p_base, eta, growing, omega, t1, t2 = (
+        np.asarray(points[name], dtype=np.float64)[:, None]
+        for name in ("p_sink", "p_base", "eta", "growth", "omega", "T1", "T2")
     )
-    _refuse(
-        ~((at["p_sink"] >= 0) & (at["p_sink"] < 1)),
-        points,
-        "0 <= p_sink < 1, or nothing is left for the other tokens",
-        "p_sink",
-    )
-    rate = np.where(np.isnan(at["growth"]), at["eta"], at["growth"])
+
+    def refuse(wrong: BoolArray, expected: str, *names: str) -> None:
+        """Raise for the first invalid profile and name its parameters."""
+        if wrong.any():
+            first = int(np.flatnonzero(wrong.reshape(len(wrong), -1).any(axis=1))[0])
+            values = {name: points[name][first] for name in names}
+            given = [f"{name} = {value:g}" for name, value in values.items() if np.isfinite(value)]
+            raise InputError(
+                f"{', '.join(given)}: no such attention profile, expected {expected}. Change the"
+                " values set."
+            )
+
+    refuse(~((t1 >= 0) & (t1 <= t2) & (t2 <= length)), f"0 <= T1 <= T2 <= L = {length}", "T1", "T2")
+    left = "0 <= p_sink < 1, or nothing is left for the other tokens"
+    refuse(~((p_sink >= 0) & (p_sink < 1)), left, "p_sink")
+    rate = np.where(np.isnan(growing), eta, growing)
     with np.errstate(over="ignore"):
-        shape = profile_shape(
-            np.arange(1, length + 1)[None],
-            eta=at["eta"],
-            rate=rate,
-            omega=at["omega"],
-            t1=at["T1"],
-            t2=at["T2"],
-        )
-    _refuse(
-        ~np.asarray(np.isfinite(shape).all(axis=1)),
-        points,
-        "a growth that stays finite up to L",
-        "eta",
-        "growth",
-        "T2",
-    )
-    _refuse(
-        np.asarray((shape < 0).any(axis=1)),
-        points,
-        "|eta| <= 1 where the cosine reaches -1, so that no weight is negative",
-        "eta",
-    )
+        position = np.arange(1, length + 1)[None]
+        shape = profile_shape(position, eta=eta, rate=rate, omega=omega, t1=t1, t2=t2)
+    refuse(~np.isfinite(shape), "a growth that stays finite up to L", "eta", "growth", "T2")
+    no_negative = "|eta| <= 1 where the cosine reaches -1, so that no weight is negative"
+    refuse(shape < 0, no_negative, "eta")
     total = shape.sum(axis=1, keepdims=True)
-    base = np.where(np.isnan(at["p_base"]), (1 - at["p_sink"]) / total, at["p_base"])
-    _refuse(
-        at["p_sink"] + base * total > 1 + SUM,
-        points,
-        "weights that sum to at most 1 (leave p_base out and it follows)",
-        "p_base",
-        "p_sink",
-    )
-    return np.concatenate([at["p_sink"], base * shape], axis=1)
-
-
-def _refuse(wrong: BoolArray, points: Mapping[str, FloatArray], expected: str, *names: str) -> None:
-    """Raise for the first profile that is wrong, naming its parameters."""
-    if wrong.any():
-        first = int(np.flatnonzero(wrong.reshape(len(wrong), -1).any(axis=1))[0])
-        given = ", ".join(
-            f"{name} = {points[name][first]:g}"
-            for name in names
-            if np.isfinite(points[name][first])
-        )
-        raise InputError(
-            f"{given}: no such attention profile, expected {expected}. Change the values set."
-        )
+    base = np.where(np.isnan(p_base), (1 - p_sink) / total, p_base)
+    at_most_one = "weights that sum to at most 1 (leave p_base out and it follows)"
+    refuse(p_sink + base * total > 1 + SUM, at_most_one, "p_base", "p_sink")
+    return np.concatenate([p_sink, base * shape], axis=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regimes:
-    """Where the composition of I_N changes (Table 2, in the order that is true): the sink is in
-    from N = sink_rank.
+    """Sizes N at which the composition of I_N changes (Table 2, in the correct order). The sink is
+    selected from N = sink_rank on.
 
-    With the sink in: tail for N < m1, peaks for m1 ≤ N < m2, plateau for m2 ≤ N < m3, valleys for N
-    ≥ m3. n_peaks, n_valleys: oscillation tokens with positive and with negative cosine.
+    With the sink selected: tail for N < m1, peaks for m1 ≤ N < m2, plateau for m2 ≤ N < m3, valleys
+    for N ≥ m3. n_peaks, n_valleys: oscillation tokens with positive and with negative cosine.
     """
 
     sink_rank: int

@@ -1,4 +1,4 @@
-"""Gram matrices of cosines (Assumption 2), and whether vectors exist that have them.
+"""Gram matrices of cosines (Assumption 2) and their feasibility (positive semidefinite).
 
 Source: arXiv 2602.01893, Assumption 2; the feasible edge of ρ₀ is erratum 9. Unitless. A Gram is
 either a `LagGram` (cosine by lag, and ρ₀ to the sink) or a full T×T matrix. Imports numpy and
@@ -18,27 +18,25 @@ from theory.arrays import FloatArray
 from theory.errors import InputError
 
 ROUNDING = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): float(np.finfo(np.float32).eps)}
-"""Relative rounding of a Gram's entries by dtype; an eigenvalue may fall short of 0 by this
-times the Frobenius norm.
-"""
+"""Rounding of entries by dtype: an eigenvalue may lie below 0 by this times ‖R‖."""
 
 WELL_CONDITIONED = 1e-5
-"""Smallest Cholesky pivot, of cosines, that leaves a triangular solve its digits."""
+"""Smallest Cholesky pivot for which a triangular solve is accurate."""
 
 TOLERANCE = 1e-3
-"""How far a cosine may lie from its mirror image, and one of a token with itself from 1."""
+"""Tolerance of the symmetry of cosines and of the unit diagonal."""
 
 ROWS_AT_ONCE = 32
-"""Rows compared with their columns at once: both stay in the processor's cache."""
+"""Number of rows compared with columns at once; both stay in the processor cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class LagGram:
-    """Cosines that depend on the lag alone, with one cosine to the sink (Assumption 2).
+    """Cosines that depend only on the lag, with one cosine to the sink (Assumption 2).
 
-    by_lag[k] is the cosine of two content tokens k positions apart (by_lag[0] is 1); rho0 that of
-    the sink with any other token. beta and offset are set where the sequence is offset + (1 −
-    offset)e^{−beta·lag}: feasibility is then known in closed form.
+    by_lag[k] is the cosine of two content tokens k positions apart (by_lag[0] is 1); rho0 is the
+    cosine of the sink with any other token. beta and offset are set if the sequence is offset + (1
+    − offset)e^{−beta·lag}; feasibility then has a closed form.
 
     Example:
         >>> LagGram([1.0, 0.5], rho0=0.1).matrix(3).tolist()
@@ -72,7 +70,7 @@ class LagGram:
         object.__setattr__(self, "rho0", float(self.rho0))
 
     def matrix(self, tokens: int, *, sink: int | None = 0) -> FloatArray:
-        """Return the T×T matrix of cosines; `sink` is the sink's position, None where it is not
+        """Return the T×T matrix of cosines; `sink` is the position of the sink, None if it is not
         visible.
 
         Raises:
@@ -97,8 +95,8 @@ class LagGram:
         return {}
 
     def edge(self, content: int) -> float:
-        """Return the largest feasible |ρ₀| with `content` non-sink tokens; NaN where the lag part
-        itself is infeasible.
+        """Return the largest feasible |ρ₀| with `content` non-sink tokens; NaN if the lag part is
+        infeasible.
 
         (ρ₀ max)² = 1/(1ᵀA⁻¹1), A the lag matrix; in closed form for the exponential and the offset
         Gram (erratum 9).
@@ -118,9 +116,8 @@ def feasible_edge(beta: float, content: int, *, offset: float = 0.0) -> float:
     """Return the largest |ρ₀| for which cosines offset + (1−offset)e^{−β·lag} over `content`
     tokens admit a sink (erratum 9).
 
-    |ρ₀| ≤ √(c + (1−c)(1+φ)/(L(1−φ)+2φ)), φ = e^{−β}, capped at 1. Unitless. NaN for an offset
-    below its own edge, c ≥ −(1−c)·(1+φ)/(L(1−φ)+2φ), where the lag part stops being positive
-    semidefinite.
+    |ρ₀| ≤ √(c + (1−c)(1+φ)/(L(1−φ)+2φ)), φ = e^{−β}, capped at 1. Unitless. NaN for an offset below
+    the edge c ≥ −(1−c)·(1+φ)/(L(1−φ)+2φ), where the lag part is not positive semidefinite.
 
     Example:
         >>> round(feasible_edge(0.1, 1024), 3)
@@ -171,9 +168,7 @@ def as_matrix(gram: Gram, tokens: int, *, sink: int | None = 0) -> npt.NDArray[A
 
 
 def _asymmetry(matrix: npt.NDArray[Any]) -> float:
-    """Return max |M − Mᵀ|, every pair of entries compared, a block of rows at a time (1 ms at
-    T = 1025).
-    """
+    """Return max |M − Mᵀ| over all pairs of entries, in blocks of rows (1 ms at T = 1025)."""
     worst = 0.0
     for start in range(0, len(matrix), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
@@ -183,8 +178,7 @@ def _asymmetry(matrix: npt.NDArray[Any]) -> float:
 
 
 def is_feasible(gram: Gram, tokens: int, *, sink: int | None = 0) -> bool:
-    """Say whether vectors with these cosines exist: the matrix is positive semidefinite up to
-    rounding.
+    """Return whether the Gram is positive semidefinite up to rounding.
 
     Closed form for exponential and offset Grams, the Toeplitz edge of ρ₀ for other lag Grams, the
     smallest eigenvalue otherwise.
@@ -214,9 +208,7 @@ def smallest_eigenvalue(gram: Gram, tokens: int, *, sink: int | None = 0) -> flo
 
 
 def _semidefinite(matrix: npt.NDArray[Any]) -> bool:
-    """Whether the smallest eigenvalue is ≥ −rounding·‖R‖, by a Cholesky factorisation of the
-    shifted matrix (ten times faster).
-    """
+    """Return whether all eigenvalues ≥ −rounding·‖R‖, by Cholesky of the shifted matrix."""
     from scipy.linalg import LinAlgError, cholesky
 
     shift = 16 * ROUNDING[matrix.dtype] * float(np.linalg.norm(matrix))
@@ -229,9 +221,7 @@ def _semidefinite(matrix: npt.NDArray[Any]) -> bool:
 
 
 def _largest_sink_cosine(lag_part: FloatArray) -> float:
-    """Return 1/√(1ᵀA⁻¹1), NaN where A is not positive semidefinite: by Cholesky, or by
-    eigenvalues where A is nearly singular.
-    """
+    """Return 1/√(1ᵀA⁻¹1), NaN if A is not PSD: by Cholesky, or eigenvalues if near singular."""
     from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
     try:
@@ -245,12 +235,11 @@ def _largest_sink_cosine(lag_part: FloatArray) -> float:
     except LinAlgError:
         if not _semidefinite(lag_part):
             return float("nan")
-    # nearly singular: by eigenvectors; where 1 has a part in the null space no sink's cosine but 0
-    # is feasible
+    # nearly singular: by eigenvectors; if 1 has a part in the null space, only ρ₀ = 0 is feasible
     values, vectors = eigh(lag_part)
     load = vectors.sum(axis=0) ** 2
     floor = ROUNDING[lag_part.dtype] * len(lag_part) * values[-1]
     if (load[values <= floor] > 1e-12 * len(lag_part)).any():
         return 0.0
-    kept = values > floor
-    return float(min(1.0, 1 / np.sqrt((load[kept] / values[kept]).sum())))
+    positive = values > floor
+    return float(min(1.0, 1 / np.sqrt((load[positive] / values[positive]).sum())))

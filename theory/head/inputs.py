@@ -1,5 +1,5 @@
-"""Input of an evaluation: weights, norms, Gram, head size, sizes N and sink of one head or several,
-checked in one place.
+"""Input of an evaluation, checked: weights, norms, Gram, head size, sizes N and sink of one or
+several heads.
 
 A head is given by its attention row α, value norms ‖v‖ and a Gram matrix of cosines. Imports numpy.
 """
@@ -20,15 +20,15 @@ SHAPES = {
     1: "(T,), one head at a time. Use envelopes for many heads",
     2: "(H, T) for many heads. Use envelope for one head",
 }
-"""What is expected of α, by its number of axes."""
+"""Expected shape of α, by its number of axes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeadInput:
     """Input of one head or several, as `checked_input` returns it.
 
-    alpha and norms (T,) or (H, T), n (K,) sizes N >= 1, the sink's position or None; feasible: some
-    vectors have the Gram.
+    alpha and norms (T,) or (H, T); n (K,): sizes N >= 1; sink: position or None; feasible: whether
+    the Gram is PSD.
     """
 
     alpha: FloatArray
@@ -61,17 +61,17 @@ def checked_input(
     axes: int = 1,
     exists: bool = True,
 ) -> HeadInput:
-    """Return the input with its types settled; arguments as `theory.envelope`.
+    """Return the checked and converted input; arguments as in `theory.envelope`.
 
-    axes: of alpha: 1 for one head, 2 for many. exists: whether a Gram that no vectors have is
-    refused.
+    axes: number of axes of alpha, 1 for one head, 2 for many. exists: whether to refuse an
+    infeasible Gram.
 
     Raises:
         InputError: on bad input, or an infeasible Gram.
     """
     rows = _weights(alpha, axes)
     tokens = rows.shape[-1]
-    given, sizes = _norms_like(norms, rows), _sizes(n)
+    checked_norms, sizes = _norms_like(norms, rows), _sizes(n)
     if sink is not None:
         if not 0 <= sink < tokens:
             raise InputError(
@@ -79,11 +79,11 @@ def checked_input(
                 " is visible."
             )
         sink = int(sink)
-    known = is_feasible(gram, tokens, sink=sink) if feasible is None else feasible
-    if exists and not known:
+    is_psd = is_feasible(gram, tokens, sink=sink) if feasible is None else feasible
+    if exists and not is_psd:
         raise InputError(
-            "the Gram is infeasible: no vectors have these cosines, expected a positive"
-            " semidefinite one. Use theory.project."
+            "the Gram is infeasible: these cosines are not positive semidefinite, expected a"
+            " feasible Gram. Project it first with theory.project."
         )
     if int(dimension) != dimension or dimension < 1:
         raise InputError(
@@ -91,17 +91,17 @@ def checked_input(
         )
     return HeadInput(
         alpha=rows,
-        norms=given,
+        norms=checked_norms,
         gram=gram,
         dimension=int(dimension),
         n=sizes,
         sink=sink,
-        feasible=known,
+        feasible=is_psd,
     )
 
 
 def _weights(alpha: Any, axes: int) -> FloatArray:
-    """Return the weights of one head or many, refused where they are none."""
+    """Return the checked weights of one head or many."""
     rows = np.asarray(alpha, dtype=np.float64)
     if rows.ndim == 0 or rows.shape[-1] < 1:
         raise InputError(
@@ -116,16 +116,16 @@ def _weights(alpha: Any, axes: int) -> FloatArray:
 
 def _norms_like(norms: Any, rows: FloatArray) -> FloatArray:
     """Return the norms, one for each weight."""
-    given = np.asarray(norms, dtype=np.float64)
+    array = np.asarray(norms, dtype=np.float64)
     try:
-        given = np.broadcast_to(given, rows.shape)
+        array = np.broadcast_to(array, rows.shape)
     except ValueError:
         raise InputError(
-            f"norms have shape {given.shape}, expected {rows.shape} like alpha. Pass one norm for"
+            f"norms have shape {array.shape}, expected {rows.shape} like alpha. Pass one norm for"
             " each token."
         ) from None
-    _refuse_negative(given, "norms have", "norms")
-    return given
+    _refuse_negative(array, "norms have", "norms")
+    return array
 
 
 def _sizes(n: Any) -> IntArray:

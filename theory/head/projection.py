@@ -1,11 +1,11 @@
-"""Projection of a Gram that no vectors have to one near it that some have: ρ₀ to its edge, a matrix
-to the nearest, a lag profile by its spectrum.
+"""Projection of an infeasible Gram to a feasible one: ρ₀ to its edge, a matrix to the nearest, a
+lag profile by its spectrum.
 
 A stationary sequence is positive semidefinite if its spectrum is non-negative (Herglotz).
-`clip_spectrum` lays the sequence symmetrically on a circle, cuts off the negative part of its
-spectrum and scales what is left to 1 at lag 0: every Toeplitz matrix of the result is then positive
-semidefinite. It is not the nearest correlation matrix (`nearest_correlation`, minutes for a
-thousand tokens), but it depends on the lag alone and takes milliseconds. Source: arXiv 2602.01893,
+`clip_spectrum` extends the sequence symmetrically to a circle, sets the negative part of its
+spectrum to 0 and rescales it to 1 at lag 0: every Toeplitz matrix of the result is positive
+semidefinite. The result is not the nearest correlation matrix (`nearest_correlation`, minutes for a
+thousand tokens), but it depends only on the lag and takes milliseconds. Source: arXiv 2602.01893,
 Assumption 2, erratum 9. Imports numpy and scipy.
 """
 
@@ -23,9 +23,9 @@ from theory.head.gram import Gram, LagGram, as_matrix, is_feasible
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Projection:
-    """A feasible Gram and how far it lies from the one asked for.
+    """A feasible Gram and its distance from the input.
 
-    kind: "none" (it was feasible), "sink" (ρ₀ moved to its edge), "nearest" (nearest positive
+    kind: "none" (the input is feasible), "sink" (ρ₀ moved to its edge), "nearest" (nearest positive
     semidefinite with unit diagonal). distance: |Δρ₀| for "sink", Frobenius norm of the change for
     "nearest".
     """
@@ -36,7 +36,7 @@ class Projection:
 
 
 def project(gram: Gram, tokens: int, *, sink: int | None = 0) -> Projection:
-    """Return the nearest feasible Gram: ρ₀ at its edge where the lag part is feasible, else the
+    """Return the nearest feasible Gram: ρ₀ at its edge if the lag part is feasible, otherwise the
     nearest correlation matrix.
 
     Example:
@@ -46,8 +46,8 @@ def project(gram: Gram, tokens: int, *, sink: int | None = 0) -> Projection:
         ('sink', 0.491)
     """
     if is_feasible(gram, tokens, sink=sink):
-        kept = gram if isinstance(gram, LagGram) else np.asarray(gram, dtype=np.float64)
-        return Projection(gram=kept, kind="none", distance=0.0)
+        unchanged = gram if isinstance(gram, LagGram) else np.asarray(gram, dtype=np.float64)
+        return Projection(gram=unchanged, kind="none", distance=0.0)
     if isinstance(gram, LagGram) and sink in (0, tokens - 1):
         edge = gram.edge(tokens - 1)
         if np.isfinite(edge):
@@ -72,15 +72,14 @@ def nearest_correlation(matrix: FloatArray) -> FloatArray:
 
     def positive_part(y: FloatArray) -> FloatArray:
         values, vectors = eigh(matrix + np.diag(y))
-        kept = values > 0
-        return np.asarray((vectors[:, kept] * values[kept]) @ vectors[:, kept].T)
+        positive = values > 0
+        return np.asarray((vectors[:, positive] * values[positive]) @ vectors[:, positive].T)
 
     def dual(y: FloatArray) -> tuple[float, FloatArray]:
         part = positive_part(y)
         return 0.5 * float(np.vdot(part, part)) - float(y.sum()), np.diagonal(part) - 1.0
 
-    # the dual is smooth and convex: quasi-Newton to its minimum, then rescaled to an exact unit
-    # diagonal
+    # the dual is smooth and convex: quasi-Newton, then rescaling to an exact unit diagonal
     result = minimize(
         dual,
         np.zeros(len(matrix)),
@@ -102,13 +101,13 @@ class LagProjection:
 
 
 def clip_spectrum(by_lag: FloatArray) -> LagProjection:
-    """Return cosines by lag whose Toeplitz matrix is positive semidefinite, near those given.
+    """Return cosines by lag near the input whose Toeplitz matrix is positive semidefinite.
 
     Args:
         by_lag: cosines at lags 0, 1, 2, …; the first is 1.
 
     Returns:
-        The sequence as given, with distance 0, where its spectrum is non-negative already.
+        The projected sequence; the input with distance 0 if its spectrum is non-negative.
 
     Raises:
         InputError: if it is not a finite 1-d sequence that starts with 1.
@@ -117,23 +116,24 @@ def clip_spectrum(by_lag: FloatArray) -> LagProjection:
         >>> clip_spectrum(np.array([1.0, -0.9, 0.9])).by_lag.round(3).tolist()
         [1.0, -0.9, 0.9]
     """
-    given = np.asarray(by_lag, dtype=np.float64)
+    sequence = np.asarray(by_lag, dtype=np.float64)
     if (
-        given.ndim != 1
-        or given.size == 0
-        or not np.isfinite(given).all()
-        or abs(given[0] - 1) > 1e-12
+        sequence.ndim != 1
+        or sequence.size == 0
+        or not np.isfinite(sequence).all()
+        or abs(sequence[0] - 1) > 1e-12
     ):
         raise InputError(
-            f"by_lag has shape {given.shape}, expected a finite sequence of cosines by lag that"
+            f"by_lag has shape {sequence.shape}, expected a finite sequence of cosines by lag that"
             " starts with 1. Prepend 1 to it."
         )
-    spectrum = np.fft.hfft(given) if given.size > 1 else np.ones(1)
+    spectrum = np.fft.hfft(sequence) if sequence.size > 1 else np.ones(1)
     if (spectrum >= 0).all():
-        return LagProjection(by_lag=given, distance=0.0)
+        return LagProjection(by_lag=sequence, distance=0.0)
     clipped = np.fft.ihfft(np.maximum(spectrum, 0.0)).real
     result = clipped / clipped[0]
-    pairs = np.arange(given.size, 0, -1) * np.where(np.arange(given.size) > 0, 2.0, 1.0)
+    pairs = np.arange(sequence.size, 0, -1) * np.where(np.arange(sequence.size) > 0, 2.0, 1.0)
     return LagProjection(
-        by_lag=result, distance=float(np.sqrt((pairs * (result - given) ** 2).sum() / pairs.sum()))
+        by_lag=result,
+        distance=float(np.sqrt((pairs * (result - sequence) ** 2).sum() / pairs.sum())),
     )

@@ -1,9 +1,9 @@
-"""What an evaluation of the bounds returns: frozen, self-checking arrays. Imports numpy only."""
+"""Results of an evaluation of the bounds: frozen arrays with self-checks. Imports numpy only."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Generic, Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 
@@ -14,7 +14,10 @@ Claim = Literal["as printed", "bound for unit directions", "bound under Model G"
 Convention = Literal["paper", "followup"]
 
 QUANTITIES = ("precision", "recall", "f_outer", "f_inner")
-"""What is bounded: E P(r_max), E R(r_min), E F(r_max), E F(r_min)."""
+"""Bounded quantities: E P(r_max), E R(r_min), E F(r_max), E F(r_min)."""
+
+BOUNDS = tuple(f"{quantity}_{side}" for quantity in QUANTITIES for side in ("lower", "upper"))
+"""Lower and upper bound of each: the order of every array of eight bounds."""
 
 CLAIMS: dict[Edition, tuple[Claim, Claim]] = {
     "printed": ("as printed", "as printed"),
@@ -23,33 +26,16 @@ CLAIMS: dict[Edition, tuple[Claim, Claim]] = {
     "conditional": ("bound under Model G", "bound under Model G"),
     "predicted": ("approximation", "approximation"),
 }
-"""What the lower and the upper values of each edition are. Only those called a bound are one."""
+"""Status of the lower and upper values of each edition; only "bound …" is a bound."""
 
 UNDER_MODEL_G: tuple[Edition, ...] = ("sharp", "conditional", "predicted")
-"""Editions that need a Gram some vectors have, and that know both conventions. The others speak
-of independent directions, or of lag Grams.
-"""
+"""Editions that need a feasible Gram and support both conventions."""
 
 KAPPA = 0.125
-"""κ where none is given: proven for the repaired tails (the paper states none, erratum 13)."""
+"""Default κ: proven for the repaired tails (the paper gives no value, erratum 13)."""
 
 ROUNDING = 1e-7
-"""How far a bound may leave [0, 1] or its partner by rounding: a thousand pairs of 1e-10 each."""
-
-
-Value = TypeVar("Value", float, FloatArray)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BoundPairs(Generic[Value]):
-    """Bounds on E P(r_max), E R(r_min), E F(r_max), E F(r_min), a (lower, upper) pair each: of
-    one selection, or arrays (K,) of K of them.
-    """
-
-    precision: tuple[Value, Value]
-    recall: tuple[Value, Value]
-    f_outer: tuple[Value, Value]
-    f_inner: tuple[Value, Value]
+"""Rounding beyond [0, 1] or the opposite bound: a thousand pairs of 1e-10."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,16 +43,16 @@ class Validity:
     """Which conditions of the printed lower bounds hold, one entry for each n (shape of the
     bounds).
 
-    margin_positive: Δ > 0. margin_sink_positive: Δ₀ > 0. rho0_nonnegative: no cosine to the
-    sink is negative. similarities_nonnegative: no cosine of a selected content token with another
-    content token is negative. size_within_length: N ≤ L. size_below_length: N < L; at N = L the
-    lower bounds are exactly 1, and false (erratum 17). sink_selected: 0 ∈ I_N. unit_norm: C = 1.
-    weights_within_one: Σα ≤ 1. kappa_proven: κ ≤ 1/8, the constant with which the tails are
-    proven. gram_feasible: some vectors have these cosines. An undefined margin does not hold; a
-    missing sink has no negative cosine. They are conditions of the lower bounds, where no violation
-    has been seen with all of them; no proof, for L − N tokens are still counted outside (erratum
-    3). No condition listed here makes the upper bounds (13) and (15) true (erratum 7), nor the
-    lower one of F(r_min) in (16), above 1 where that of Recall lies below −1 (errata 8 and 18).
+    margin_positive: Δ > 0. margin_sink_positive: Δ₀ > 0. rho0_nonnegative: no cosine to the sink is
+    negative. similarities_nonnegative: no cosine of a selected content token with another content
+    token is negative. size_within_length: N ≤ L. size_below_length: N < L; at N = L the lower
+    bounds are exactly 1 and false (erratum 17). sink_selected: 0 ∈ I_N. unit_norm: C = 1.
+    weights_within_one: Σα ≤ 1. kappa_proven: κ ≤ 1/8, the constant of the proven tails.
+    gram_feasible: the Gram is PSD. An undefined margin counts as not positive; a missing sink has
+    no negative cosine. These are conditions of the lower bounds. No violation has been observed
+    when all hold, but there is no proof: L − N tokens are still counted outside (erratum 3). No
+    condition here makes the upper bounds (13) and (15) true (erratum 7), nor the lower bound of
+    F(r_min) in (16), which exceeds 1 if that of Recall is below −1 (errata 8 and 18).
     """
 
     margin_positive: BoolArray
@@ -95,12 +81,11 @@ class Envelope:
     (H, K) for H heads; n is (K,).
 
     Printed values are unclipped. For `repaired` the upper values are an approximation:
-    upper_is_bound is False. n = T gives 1 (J is empty; NaN under `followup`, which stops before
-    T), n > T gives NaN. margin Δ and margin_sink Δ₀ (units a²) and scale B (units a) are those of
-    eq. (8), NaN where print leaves them undefined. For `predicted` lower and upper are one value,
-    an approximation. reliable: False where an average behind a `conditional` bound may be off by
-    more than 0.01 and was left out (the bounds hold but could be narrower) and where `predicted`
-    flags itself.
+    upper_is_bound is False. n = T gives 1 (J is empty; NaN under `followup`, which ends before T),
+    n > T gives NaN. margin Δ and margin_sink Δ₀ (units a²) and scale B (units a) are those of eq.
+    (8), NaN where the paper leaves them undefined. For `predicted` lower and upper are the same
+    approximation. reliable: False where `conditional` dropped an average with an error above 0.01
+    (the bounds hold but could be narrower) and where `predicted` sets its flag.
     """
 
     n: IntArray
@@ -141,15 +126,11 @@ class Envelope:
 
     @property
     def claims(self) -> tuple[Claim, Claim]:
-        """What the lower and the upper values are: bounds, bounds under a named model, or
-        approximations.
-        """
+        """Return the status of lower and upper values: bounds under a model, or approximations."""
         return CLAIMS[self.edition]
 
     def _check_range(self) -> None:
-        """Raise where a bound leaves [0, 1], or where lower exceeds upper although both are
-        bounds.
-        """
+        """Raise if a value leaves [0, 1], or if lower exceeds upper although both are bounds."""
         for quantity in QUANTITIES:
             low, high = getattr(self, f"{quantity}_lower"), getattr(self, f"{quantity}_upper")
             if (low < -ROUNDING).any() or (high > 1 + ROUNDING).any():

@@ -1,5 +1,5 @@
-"""Decay of similarity with lag (Assumption 2), as generators of a Gram: exponential, with an
-offset, constant, stretched, and a power law.
+"""Similarity decay with lag (Assumption 2): generators of a Gram with exponential, offset,
+constant, stretched or power-law decay.
 
 Source: arXiv 2602.01893, Assumption 2, which prints the exponential. Unitless; the decay β is per
 position. Imports numpy.
@@ -7,57 +7,12 @@ position. Imports numpy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from theory.errors import InputError
 from theory.head.gram import LagGram
-
-FREE: Final[Mapping[str, tuple[str, ...]]] = {
-    "exponential": ("beta",),
-    "offset": ("beta", "offset"),
-    "constant": ("offset",),
-    "power": ("beta",),
-    "stretched": ("beta", "stretch"),
-    "offset_power": ("beta", "offset"),
-}
-"""Forms of decay and their free parameters: the printed exponential, its offset, and rivals."""
-
-
-def distance(
-    form: str, lag: NDArray[np.float64], stretch: NDArray[np.float64] | float = 1.0
-) -> NDArray[np.float64]:
-    """Return x(k), along which a form decays exponentially: k, ln(1+k) or k^s."""
-    if form in ("power", "offset_power"):
-        return np.asarray(np.log1p(lag))
-    return np.asarray(lag ** np.asarray(stretch) if form == "stretched" else lag)
-
-
-def by_lag(
-    form: str,
-    lag: NDArray[np.float64],
-    beta: NDArray[np.float64] | float,
-    offset: NDArray[np.float64] | float = 0.0,
-    stretch: NDArray[np.float64] | float = 1.0,
-) -> NDArray[np.float64]:
-    """Return the cosine of a form at each lag k ≥ 1, in tokens; all broadcast.
-
-    β ≥ 0 is per token (power forms: an exponent, unitless), c the cosine at long lags, s > 0; those
-    that the form, one of FREE, lacks are ignored.
-
-    >>> by_lag("offset", np.array([1.0, 100.0]), beta=np.log(2), offset=0.2)
-    array([0.6, 0.2])
-    """
-    has = FREE[form]
-    c = np.asarray(offset) if "offset" in has else np.asarray(0.0)
-    if "beta" not in has:
-        return c + 0.0 * lag
-    rate = np.asarray(beta) ** (stretch if form == "stretched" else 1.0)
-    decay = np.exp(-rate * distance(form, lag, stretch))
-    return decay if "offset" not in has else c + (1.0 - c) * decay
 
 
 def exponential(beta: float, rho0: float, tokens: int) -> LagGram:
@@ -87,8 +42,8 @@ def offset_exponential(beta: float, offset: float, rho0: float, tokens: int) -> 
 
 
 def constant(cosine: float, rho0: float, tokens: int) -> LagGram:
-    """Return one cosine at every lag, for windows of up to `tokens` positions: the offset Gram's
-    limit of an infinite decay.
+    """Return the Gram with one cosine at every lag, for windows of up to `tokens` positions: the
+    offset Gram with infinite decay.
 
     Feasible for cosine ≥ −1/(L−1) and |ρ₀| ≤ √(cosine + (1 − cosine)/L) with L content tokens: the
     closed edge at β = ∞.
@@ -114,7 +69,7 @@ def decaying(
     """Return c + (1−c)f(lag) for windows of up to `tokens` positions.
 
     f is e^{−βk} ("exponential", Assumption 2), e^{−(βk)^s} ("stretched") or (1+k)^{−β} ("power"),
-    each 1 at lag 0 and falling.
+    each 1 at lag 0 and decreasing.
 
     Raises:
         InputError: if β or s is not positive, or the form is unknown.

@@ -1,4 +1,4 @@
-"""Exact law of the length of a sum of vectors of fixed lengths and uniform directions.
+"""Exact law of the length of a sum of vectors with fixed lengths and uniform directions.
 
 R = ‖Σ a_j u_j‖ in d dimensions (a random walk). P{R ≤ r} is a Hankel integral of the product of the
 steps' characteristic functions: J. C. Kluyver, Proc. Kon. Akad. Wet. Amsterdam 8 (1905), 341-350,
@@ -17,27 +17,25 @@ from theory.arrays import FloatArray
 from theory.errors import InputError
 
 LEAST, MOST = 8, 128
-"""Dimensions of three steps or more: below, the integrand falls off slowly; above, its factors
-overflow float64.
-"""
+"""Dimensions for three or more steps: slow decay of the integrand below, overflow above."""
 
 NEGLIGIBLE = 1e-12
-"""The integral ends where the integrand's envelope has fallen below this."""
+"""The integral is cut off where the envelope of the integrand falls below this value."""
 
 NODES = 12
-"""Gauss-Legendre nodes a panel; a panel is half a turn of the fastest oscillation."""
+"""Gauss-Legendre nodes per panel; a panel is half a period of the fastest oscillation."""
 
 
 def share_within(steps: Any, radius: Any, dimension: int) -> FloatArray:
     """Return P{‖Σ a_j u_j‖ ≤ r}, shape of `radius`.
 
     Args:
-        steps: (n,) lengths a_j ≥ 0; those of 0 are left out.
-        radius: any shape, r ≥ 0, in the steps' units.
-        dimension: d; of three steps or more 8 to 128, else at least 2.
+        steps: (n,) lengths a_j ≥ 0; zeros are dropped.
+        radius: any shape, r ≥ 0, in the units of the steps.
+        dimension: d; 8 to 128 for three or more steps, otherwise at least 2.
 
     Raises:
-        InputError: for a dimension that it cannot do.
+        InputError: for an unsupported dimension.
 
     Example:
         >>> round(float(share_within([1.0, 1.0], 2**0.5, 3)), 6)
@@ -58,12 +56,12 @@ def share_within(steps: Any, radius: Any, dimension: int) -> FloatArray:
     if lengths.size == 2:
         return _of_two(lengths, r, dimension)
     scale = np.sqrt((lengths**2).sum())
-    within = np.array([_by_integral(lengths / scale, one, dimension) for one in (r / scale).flat])
+    within = np.array([_by_integral(lengths / scale, x, dimension) for x in (r / scale).flat])
     return np.asarray(within.reshape(r.shape))
 
 
 def _of_two(lengths: FloatArray, r: FloatArray, dimension: int) -> FloatArray:
-    """(1 + cos)/2 of two uniform directions has a symmetric beta law."""
+    """Return the probability for two steps: (1 + cos)/2 has a symmetric beta law."""
     first, second = lengths
     cosine = (r**2 - first**2 - second**2) / (2 * first * second)
     half = (dimension - 1) / 2
@@ -71,7 +69,7 @@ def _of_two(lengths: FloatArray, r: FloatArray, dimension: int) -> FloatArray:
 
 
 def _by_integral(lengths: FloatArray, r: float, dimension: int) -> float:
-    """r^{ν+1} / (2^ν Γ(ν+1)) ∫ t^ν J_{ν+1}(rt) Π Λ(a_j t) dt, ν = d/2 − 1, of a unit Σ a_j²."""
+    """Return r^{ν+1}/(2^ν Γ(ν+1)) ∫ t^ν J_{ν+1}(rt) Π Λ(a_j t) dt, ν = d/2 − 1, Σ a_j² = 1."""
     if r <= 0:
         return 0.0
     if r >= lengths.sum():
@@ -89,7 +87,7 @@ def _by_integral(lengths: FloatArray, r: float, dimension: int) -> float:
 
 
 def _characteristic(lengths: FloatArray, t: FloatArray, nu: float) -> FloatArray:
-    """Π Λ(a_j t), Λ(x) = Γ(ν+1) (2/x)^ν J_ν(x) = ₀F₁(; ν+1; −x²/4), equal lengths once."""
+    """Return Π Λ(a_j t), Λ(x) = Γ(ν+1) (2/x)^ν J_ν(x) = ₀F₁(; ν+1; −x²/4)."""
     distinct, counts = np.unique(lengths, return_counts=True)
     result = np.ones_like(t)
     for length, count in zip(distinct.tolist(), counts.tolist(), strict=True):
@@ -98,9 +96,7 @@ def _characteristic(lengths: FloatArray, t: FloatArray, nu: float) -> FloatArray
 
 
 def _end(lengths: FloatArray, r: float, nu: float) -> float:
-    """Return where the integrand's envelope stays below `NEGLIGIBLE`, from |J_ν(x)| ≤ √(2/πx) far
-    out and |Λ| ≤ 1.
-    """
+    """Return t beyond which |integrand| < `NEGLIGIBLE`, by |J_ν(x)| ≤ √(2/πx) and |Λ| ≤ 1."""
     t = np.geomspace(1e-2, 1e6, 2000)
     x = np.maximum(np.outer(lengths, t), 1e-300)
     step = gammaln(nu + 1) + nu * np.log(2 / x) + 0.5 * np.log(2 / (np.pi * x))

@@ -19,11 +19,11 @@ from theory.errors import InputError
 from theory.normaliser.direction_sums import share_within
 
 ROUNDING: Final = 1e-12
-"""Relative: a radius this near below ξ_i counts as reaching it."""
+"""Relative tolerance: a radius this close below ξ_i counts as ξ_i."""
 
 
 FAR: Final = 1e3
-"""A radius this many ξ beyond ξ: what is left outside is 0 in float64."""
+"""Radius beyond ξ, in units of ξ, from which the probability outside is 0 in float64."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,9 +31,9 @@ class Separability:
     """Bounds of E N_s/N, arrays of shape (radius,).
 
     printed: 1 − Σ ξ_i/(rN), and Σ exp(−(ξ_i − r)₊²/2M²)/N with M the largest ‖x_j‖ selected.
-    repaired_upper: the printed step with the mean of R_i bounded from below where print has ξ_i,
-    and the constant of uniform directions, (d−1)/2ξ_i². sharp: the better of Cantelli's inequality
-    at the exact variance of R_i², and of concentration on the sphere.
+    repaired_upper: the printed step with a lower bound of the mean of R_i in place of ξ_i, and the
+    constant (d−1)/2ξ_i² of uniform directions. sharp: the better of Cantelli's inequality at the
+    exact variance of R_i², and of concentration on the sphere.
     """
 
     radius: FloatArray
@@ -50,7 +50,7 @@ def mean_squares(a: FloatArray) -> FloatArray:
 
 
 def square_variances(a: FloatArray, dimension: int) -> FloatArray:
-    """Return the variance of R_i², exact: (2/d) (ξ_i⁴ − Σ_{j≠i} a_j⁴), (N,)."""
+    """Return the exact variance of R_i²: (2/d) (ξ_i⁴ − Σ_{j≠i} a_j⁴), (N,)."""
     return 2 / dimension * np.maximum(mean_squares(a) ** 2 - _of_others(a**4), 0.0)
 
 
@@ -74,7 +74,7 @@ def separability(a: Any, radius: Any, dimension: int, *, norm_max: float) -> Sep
         norm_max: M, the largest ‖x_j‖ of the selected.
 
     Raises:
-        InputError: if a dimension is below 2, or a weight or radius not positive.
+        InputError: if the dimension is below 2, or a weight or radius is not positive.
 
     Example:
         >>> found = separability([0.5, 0.25, 0.25], [0.5], 16, norm_max=1.0)
@@ -83,34 +83,36 @@ def separability(a: Any, radius: Any, dimension: int, *, norm_max: float) -> Sep
     """
     weights, r = _checked(a, radius, dimension)
     square, variance = mean_squares(weights)[:, None], square_variances(weights, dimension)[:, None]
-    xi, below = np.sqrt(square), mean_lengths_below(weights, dimension)[:, None]
-    stiff = (dimension - 1) / 2
-    short, long = np.maximum(xi - r, 0.0), np.maximum(r - xi, 0.0)
+    xi, mean_below = np.sqrt(square), mean_lengths_below(weights, dimension)[:, None]
+    concentration = (dimension - 1) / 2
+    shortfall, excess = np.maximum(xi - r, 0.0), np.maximum(r - xi, 0.0)
     safe = np.maximum(square, np.finfo(float).tiny)
-    repaired = np.exp(-stiff * np.maximum(below - r, 0.0) ** 2 / safe)
-    # Cantelli: P{X − EX ≤ −t} ≤ V/(V + t²); at V = t = 0 it says nothing, on the upper side 1
+    repaired = np.exp(-concentration * np.maximum(mean_below - r, 0.0) ** 2 / safe)
+    # Cantelli: P{X − EX ≤ −t} ≤ V/(V + t²); vacuous at V = t = 0
     gap = r**2 - square * (1 - ROUNDING)
-    lost = _cantelli(variance, np.maximum(-gap, 0.0))
-    kept = 1 - _cantelli(variance, np.maximum(gap, 0.0))
-    near = 1 - np.exp(-stiff * np.minimum(long / np.sqrt(safe), FAR) ** 2)
+    cantelli_upper = _cantelli(variance, np.maximum(-gap, 0.0))
+    cantelli_lower = 1 - _cantelli(variance, np.maximum(gap, 0.0))
+    concentration_lower = 1 - np.exp(-concentration * np.minimum(excess / np.sqrt(safe), FAR) ** 2)
     markov = 1 - np.minimum(square / r**2, 1.0)
     return Separability(
         radius=r,
         printed_lower=(1 - xi / r).mean(axis=0),
-        printed_upper=np.exp(-(short**2) / (2 * norm_max**2)).mean(axis=0),
+        printed_upper=np.exp(-(shortfall**2) / (2 * norm_max**2)).mean(axis=0),
         repaired_upper=repaired.mean(axis=0),
-        sharp_lower=np.maximum(np.maximum(kept, near), markov).mean(axis=0),
-        sharp_upper=np.minimum(lost, repaired).mean(axis=0),
+        sharp_lower=np.maximum(np.maximum(cantelli_lower, concentration_lower), markov).mean(
+            axis=0
+        ),
+        sharp_upper=np.minimum(cantelli_upper, repaired).mean(axis=0),
     )
 
 
 def expected_share(a: Any, radius: Any, dimension: int) -> FloatArray:
-    """Return E N_s/N itself, (radius,): the mean over i of the exact law of R_i.
+    """Return the exact E N_s/N, (radius,): the mean over i of the law of R_i.
 
     Args:
-        a: (N,) effective weights of the selected tokens, positive; equal ones are done once.
+        a: (N,) positive effective weights of the selected tokens; equal ones are evaluated once.
         radius: (radius,) radii r > 0.
-        dimension: d, 8 to 128 (2 and more for N <= 3).
+        dimension: d, 8 to 128 (at least 2 for N <= 3).
 
     Example:
         >>> round(float(expected_share([1.0] * 17, [4.0], 64)[0]), 3)
@@ -119,14 +121,14 @@ def expected_share(a: Any, radius: Any, dimension: int) -> FloatArray:
     weights, r = _checked(a, radius, dimension)
     distinct, counts = np.unique(weights, return_counts=True)
     total = np.zeros(r.shape)
-    for one, count in zip(distinct.tolist(), counts.tolist(), strict=True):
-        left = np.delete(weights, np.flatnonzero(weights == one)[0])
-        total += count * share_within(left, r, dimension)
+    for weight, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+        others = np.delete(weights, np.flatnonzero(weights == weight)[0])
+        total += count * share_within(others, r, dimension)
     return np.asarray(total / weights.size)
 
 
 def _of_others(terms: FloatArray) -> FloatArray:
-    """Return Σ_{j≠i} of terms, (N,), from both sides: a difference would lose a small rest."""
+    """Return Σ_{j≠i} of terms, (N,), by sums from both sides: a difference would cancel."""
     before = np.concatenate([[0.0], np.cumsum(terms[:-1])])
     return np.asarray(before + np.concatenate([np.cumsum(terms[:0:-1])[::-1], [0.0]]))
 

@@ -1,1 +1,1 @@
-"""Tables 1 and 2 of the paper, settled."""
+"""Tables 1 and 2 of the paper, with verdicts."""

@@ -1,62 +1,115 @@
-"""Table 1 put to the test: what each parameter does to the bounds and to the truth, and
-elasticities at an example head.
+"""Table 1 with verdicts: the printed arrow of each parameter, the sign of the derivative of the
+printed bounds, and the correct statement.
 
-`python -m theory.paper_tables.table_1 docs/studies/table1.md` writes the table;
-`theory.paper_tables.witnesses` decides, `theory.what_if.elasticity` takes the differences. Source:
-arXiv 2602.01893, Table 1, eq. (33).
+Sympy decides the signs for Δ, Δ₀ > 0. Verdicts are those of the simulation study `studies.table_1`.
+Source: arXiv 2602.01893, Table 1, eq. (8), (12)-(15), (33). Imports sympy.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
 
-import numpy as np
+import sympy as sp
 
-from theory.arrays import FloatArray
-from theory.errors import InputError
-from theory.head.results import Edition
-from theory.paper_tables.neighbours import (
-    Point,
-    closer_sink,
-    larger_least,
-    larger_outside,
-    longer,
-    one_more,
-    sample_points,
-    scaled,
-)
-from theory.paper_tables.witnesses import (
-    BOUNDS,
-    EDITIONS,
-    SIGNIFICANT,
-    Effect,
-    Row,
-    Sign,
-    effect,
-    symbolic_signs,
-)
-from theory.what_if.elasticity import derivative, difference
+from theory.symbolic import margins, theorems
+from theory.symbolic import symbols as s
+
+Verdict = Literal["right", "conditional", "true of the bound", "wrong"]
+Sign = Literal["+", "-", "0", "mixed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An arrow of Table 1 (or of eq. (33)): the raised parameter, the printed arrow, the sign
+    claimed for the lower bounds, and the finding of docs/studies/table1.md.
+    """
+
+    name: str
+    printed: str
+    claim: Sign
+    verdict: Verdict
+    settled: str
+
+
+def symbolic_signs(row: Row) -> dict[str, Sign]:
+    """Return the signs of the derivatives of the printed bound for a row, by name."""
+    return {
+        name: sign_of(terms)
+        for name, terms in printed_partials().items()
+        if name.split(",")[0] == row.name
+    }
+
+
+@cache
+def printed_partials() -> Mapping[str, tuple[sp.Expr, ...]]:
+    """Return, for each parameter, the terms of the derivative of 1 − (L−N)e^{…Δ…} −
+    ((L−N)/N)e^{…Δ₀…}, eq. (14), by the chain rule.
+
+    Δ, Δ₀ and L − N are positive symbols; a_max_in is independent of a₀ except in "a_0, sink in B".
+    """
+    delta, delta_0, outside = sp.symbols("Delta_plus Delta_0_plus outside", positive=True)
+    recall = theorems.RECALL_LOWER.expression.doit()
+    positive = {s.Delta: delta, s.Delta_0: delta_0, s.L: s.N + outside}
+    strict = {
+        symbol: sp.Symbol(f"{symbol.name}_plus", positive=True)
+        for symbol in (s.S_in, s.a_min_in, s.a_max_out, s.a_0, s.rho_out)
+    }
+    paths = margins.SPELLED_OUT
+    rho_of_beta = {s.rho_out: sp.exp(-s.beta)}
+
+    def partials(symbol: sp.Symbol, steps: Mapping[sp.Symbol, sp.Expr]) -> tuple[sp.Expr, ...]:
+        direct = sp.diff(recall, symbol)
+        terms = [
+            direct,
+            *(sp.diff(recall, middle) * sp.diff(step, symbol) for middle, step in steps.items()),
+        ]
+        return tuple(sp.simplify(term.subs(positive).subs(strict)) for term in terms if term != 0)
+
+    least_moves_sum = {
+        middle: step.subs(s.S_in, s.S_in + s.a_min_in) for middle, step in paths.items()
+    }
+    with_sink = paths | {s.B: paths[s.B].subs(s.a_max_in, s.a_0)}
+    direct_parameters = (s.d, s.kappa, s.L, s.N)
+    in_margins = (s.a_0, s.a_min_in, s.a_max_out, s.a_max_in, s.S_in, s.rho_0)
+    return {
+        **{symbol.name: partials(symbol, {}) for symbol in direct_parameters},
+        **{symbol.name: partials(symbol, paths) for symbol in in_margins},
+        "N, true counts": _true_counts(),
+        "a_0, sink in B": partials(s.a_0, with_sink),
+        "a_min_in, S_in moves": partials(s.a_min_in, least_moves_sum),
+        "beta": partials(
+            s.beta, {middle: step.subs(rho_of_beta) for middle, step in paths.items()}
+        ),
+    }
+
+
+def _true_counts() -> tuple[sp.Expr, ...]:
+    """Return −∂/∂N of the true counts of pairs; one rises up to N = √(L+1) (erratum 25)."""
+    return tuple(
+        sp.factor(-sp.diff(count, s.N))
+        for count in (theorems.COUNT_OF_LOSSES.expression, theorems.COUNT_OF_SINK_LOSSES.expression)
+    )
+
+
+def sign_of(terms: tuple[sp.Expr, ...]) -> Sign:
+    """Return the common sign of all terms; "mixed" if they disagree, "0" without terms."""
+    if not terms:
+        return "0"
+    if all(term.is_positive for term in terms):
+        return "+"
+    return "-" if all(term.is_negative for term in terms) else "mixed"
+
 
 ROWS: tuple[Row, ...] = (
-    Row(
-        "d",
-        "↑ exponentially",
-        "+",
-        scaled("dimension", 2),
-        "conditional",
-        "right only where both margins are positive",
-    ),
-    Row("L", "↓ linearly", "-", longer, "right", "right at fixed a"),
+    Row("d", "↑ exponentially", "+", "conditional", "right only where both margins are positive"),
+    Row("L", "↓ linearly", "-", "right", "right at fixed a"),
     Row(
         "N",
         "mixed: (L−N) terms ↓ (improves)",
         "mixed",
-        one_more,
         "conditional",
         "the hedge is right; “(L−N) improves” is wrong for N < √(L+1), where the true count of"
         " pairs still grows",
@@ -65,197 +118,44 @@ ROWS: tuple[Row, ...] = (
         "a_0",
         "↑ (often strong gain)",
         "+",
-        scaled("sink_ratio", 1.5),
         "true of the bound",
         "right on the bound if B leaves the sink out, mixed if not, and reversed in truth",
     ),
-    Row("a_min_in", "↑", "+", larger_least, "right", "right at fixed S_in"),
-    Row("a_max_out", "↑ when smaller", "-", larger_outside, "right", "right"),
+    Row("a_min_in", "↑", "+", "right", "right at fixed S_in"),
+    Row("a_max_out", "↑ when smaller", "-", "right", "right"),
+    Row("beta", "↑", "+", "true of the bound", "right on the bound, mostly reversed in truth"),
     Row(
-        "beta",
-        "↑",
-        "+",
-        scaled("beta", 1.25),
-        "true of the bound",
-        "right on the bound, mostly reversed in truth",
+        "profile: peaks", "peaks entering I_N: ↑", "+", "true of the bound", "unsupported as stated"
     ),
-    Row(
-        "profile: peaks",
-        "peaks entering I_N: ↑",
-        "+",
-        lambda point: one_more(point, "peak"),
-        "true of the bound",
-        "unsupported as stated",
-    ),
-    Row(
-        "profile: valleys",
-        "valleys entering I_N: ↓",
-        "-",
-        lambda point: one_more(point, "valley"),
-        "wrong",
-        "unsupported as stated",
-    ),
+    Row("profile: valleys", "valleys entering I_N: ↓", "-", "wrong", "unsupported as stated"),
     Row(
         "rho_0",
         "(33): recall falls for ρ₀ < 0",
         "+",
-        closer_sink,
         "conditional",
         "right in truth where the sink is selected, reversed where it is not; the printed lower"
         " bounds contain no ρ₀ and predict nothing",
     ),
 )
-"""The arrows put to the test."""
+"""Arrows of Table 1 and of eq. (33)."""
 
 
-POINTS, DRAWS = 80, 1000
-"""Heads and draws of the table."""
-
-REAL = ("kappa", "beta", "norm", "sink_ratio", "p_sink", "eta", "omega", "rho0")
-WHOLE = ("dimension", "n", "length")
-"""Parameters that move; where L does, the plateau is lengthened."""
-
-
-def effects(
-    points: int = POINTS, draws: int = DRAWS, progress: Callable[[float], None] = lambda done: None
-) -> list[Effect]:
-    """Return what the witnesses say of every row; `progress` hears the share of rows done."""
-    heads, result = sample_points(points), []
-    for row in ROWS:
-        result.append(effect(row, heads, draws=draws))
-        progress(len(result) / len(ROWS))
-    return result
-
-
-def _signs(row: Row, symbolic: Mapping[str, Sign]) -> str:
+def signs(row: Row) -> str:
+    """Return the symbolic signs of a row as text."""
+    named = symbolic_signs(row).items()
     return (
-        "; ".join(
-            sign if name == row.name else f"{sign} ({name})" for name, sign in symbolic.items()
-        )
-        or "–"
+        "; ".join(sign if name == row.name else f"{sign} ({name})" for name, sign in named) or "–"
     )
 
 
 def settled() -> str:
-    """Return Table 1 with the signs that sympy finds and the verdicts that docs/studies/table1.md
-    records, as Markdown; nothing is simulated.
-    """
+    """Return Table 1 with its symbolic signs and recorded verdicts as Markdown."""
     lines = [
         "| parameter raised | printed | symbolic | verdict | settled |",
         "|---|---|---|---|---|",
     ]
     lines += [
-        f"| {row.name} | {row.printed} | {_signs(row, symbolic_signs(row))} | {row.verdict} |"
-        f" {row.settled} |"
+        f"| {row.name} | {row.printed} | {signs(row)} | {row.verdict} | {row.settled} |"
         for row in ROWS
     ]
     return "\n".join(lines)
-
-
-def elasticities(
-    point: Point, edition: Edition, *, bound: str = "precision_lower"
-) -> dict[str, float]:
-    """Return d log bound / d log parameter at a point, for every parameter; NaN where the bound or
-    the parameter is not positive.
-
-    Raises:
-        InputError: for an unknown bound.
-    """
-    if bound not in BOUNDS:
-        raise InputError(f"bound is {bound!r}, expected one of {', '.join(BOUNDS)}.")
-
-    def at(name: str, value: float) -> FloatArray:
-        changes: dict[str, Any] = {name: value}
-        if name == "length":
-            changes |= {
-                end: getattr(point, end) + value - point.length
-                for end in ("plateau_end", "growth_start")
-            }
-        return np.array([getattr(replace(point, **changes).head().bounds(edition), bound)[0]])
-
-    here = at("n", point.n)
-    out = {
-        name: derivative(partial(at, name), here, getattr(point, name), rounding=0.0)
-        for name in REAL
-    }
-    out |= {name: difference(partial(at, name), here, getattr(point, name)) for name in WHOLE}
-    return {name: float(response.elasticity[0]) for name, response in out.items()}
-
-
-def markdown(effects: list[Effect], points: int = POINTS, draws: int = DRAWS) -> str:
-    """Return Table 1 with its witnesses and verdicts, and elasticities at the example point, as
-    Markdown.
-    """
-    lines = [
-        "# Table 1, put to the test",
-        "",
-        (
-            "Written by `.venv/bin/python -m theory.paper_tables.table_1 docs/studies/table1.md`"
-            " (about a minute)."
-        ),
-        "",
-        (
-            f"Each row raises one parameter at {points} heads of Assumptions 1-3 (those where the"
-            f" move applies), {draws} draws a head under Model G."
-        ),
-        (
-            "`symbolic`: sign of the derivative of the printed lower bounds where Δ, Δ₀ > 0."
-            " `printed`, `sharp`: pairs of neighbouring heads in which the"
-        ),
-        (
-            "lower bound of E R rose / fell; in brackets the pairs with Δ, Δ₀ > 0 on both sides."
-            " `truth`: changes of E P and E R beyond"
-        ),
-        (
-            f"{SIGNIFICANT:g} standard errors, rose / fell, and the mean change with the standard"
-            " error of the simulation."
-        ),
-        "",
-        (
-            "| parameter raised | printed | symbolic | printed bound | sharp bound | truth | mean"
-            " change of E P | of E R | verdict | settled |"
-        ),
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    lines += [_line(one) for one in effects]
-    lines += [
-        "",
-        "Elasticities, d log(lower bound of E P) / d log(parameter), at the example point:",
-        "",
-    ]
-    lines += [f"    {Point()}", "", "| parameter | printed | sharp |", "|---|---|---|"]
-    table = {edition: elasticities(Point(), edition) for edition in EDITIONS}
-    lines += [
-        f"| {name} | {_number(table['printed'][name])} | {_number(table['sharp'][name])} |"
-        for name in (*REAL, *WHOLE)
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _number(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:+.3f}"
-
-
-def _line(one: Effect) -> str:
-    printed, sharp, mean = (
-        one.sampled["printed", "recall_lower"],
-        one.sampled["sharp", "recall_lower"],
-        one.mean_change,
-    )
-    cells = [
-        one.row.name,
-        one.row.printed,
-        _signs(one.row, one.symbolic),
-        f"{printed.rose} / {printed.fell} ({one.within.rose} / {one.within.fell})",
-        f"{sharp.rose} / {sharp.fell}",
-        f"{one.truth.rose} / {one.truth.fell}",
-        f"{mean.precision:+.4f} ± {mean.precision_se:.4f}",
-        f"{mean.recall:+.4f} ± {mean.recall_se:.4f}",
-        one.verdict,
-        one.row.settled,
-    ]
-    return f"| {' | '.join(cells)} |"
-
-
-if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(markdown(effects()), encoding="utf-8")

@@ -1,9 +1,9 @@
-"""Table 2 settled: the order in which tokens enter I_N, where its composition changes, and what
-each printed row is worth.
+"""Table 2 with verdicts: the order in which tokens enter I_N, the sizes at which its composition
+changes, and a verdict on each printed row.
 
 For 0 < η ≤ 1 tokens enter by weight: the tail from L down to T₂+1, oscillation peaks by falling
 cosine, the plateau, valleys; the sink at rank 1 + #{weights above p_sink}. The boundaries m₁, m₂,
-m₃ that print leaves undefined follow (`theory.head.attention_profile.regimes`). Source: arXiv
+m₃, undefined in the paper, follow (`theory.head.attention_profile.regimes`). Source: arXiv
 2602.01893, Assumption 3, Figure 4, Table 2 (errata 21-23, 28). Unitless. Imports numpy.
 """
 
@@ -18,28 +18,27 @@ import numpy as np
 
 from theory.arrays import IntArray
 from theory.head.attention_profile import WeightProfile, regimes
-from theory.paper_tables.printed import PRINTED_REGIMES
 
 Verdict = Literal["right", "conditional", "unclear", "wrong"]
-"""Unclear: what the row says depends on boundaries that print leaves undefined."""
+"""Unclear: the statement depends on boundaries that the paper leaves undefined."""
 
 FIGURE_4 = WeightProfile(
     length=1024, plateau_end=100, growth_start=800, p_base=1e-5, p_sink=1e-3, eta=0.01, omega=1.0
 )
 """Section 3.3 on Figure 4: plateau 1-100 around 1e-5, oscillation to 800, growth to 1024, a sink
-two orders of magnitude above; η and ω are not given.
+two orders of magnitude above the plateau; η and ω are not given.
 """
 
 GROWTHS, DECAYS, LONGEST_TAIL = np.geomspace(0.005, 1, 30), np.geomspace(0.5, 8, 20), 64
-"""η and β of the tails that are tried, and their length."""
+"""Values of η and β of the tested tails, and their length."""
 
 
 def sink_rank(profile: WeightProfile) -> int:
-    """Return the N from which the sink is selected, in closed form.
+    """Return the smallest N at which the sink is selected, in closed form.
 
-    p_base e^{ηk} > p_sink for k > ln(p_sink/p_base)/η of the L − T₂ tail positions; where the
-    sink stands above every peak, p_sink ≥ p_base(1 + η), nothing else precedes it. Else the
-    weights are counted.
+    p_base e^{ηk} > p_sink for k > ln(p_sink/p_base)/η of the L − T₂ tail positions; if the sink
+    exceeds every peak, p_sink ≥ p_base(1 + η), no other token precedes it. Otherwise the weights
+    are counted.
     """
     growth = profile.eta if profile.growth is None else profile.growth
     ratio = profile.p_sink / profile.base() if profile.base() > 0 else np.inf
@@ -54,7 +53,7 @@ def entry_order(profile: WeightProfile) -> IntArray:
     Raises:
         InputError: if η is outside (0, 1], where that order does not hold.
     """
-    regimes(profile)  # refuses a profile whose order differs
+    regimes(profile)  # refuses a profile with another order
     position = np.arange(1, profile.length + 1)
     cosine = np.where(profile.oscillates(), np.cos(profile.omega * position), 0.0)
     tail = position[position > profile.growth_start][::-1]
@@ -66,8 +65,8 @@ def entry_order(profile: WeightProfile) -> IntArray:
 
 
 def tail_margin(eta: float, beta: float, selected: int) -> tuple[float, float]:
-    """Return Δ and B of eq. (8) with the top `selected` tokens of an exponential tail in I_N, the
-    largest weight being 1.
+    """Return Δ and B of eq. (8) for the top `selected` tokens of an exponential tail with largest
+    weight 1.
 
     a = 1, x, x², … with x = e^{−η}: S_in = (1 − x^m)/(1 − x), a_min_in = x^{m−1}, a_max_out =
     x^m, ρ_out = e^{−β}, a_max_in = 1.
@@ -80,16 +79,14 @@ def tail_margin(eta: float, beta: float, selected: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """How often Δ/B grew from one size to the next in a tail, of the steps that start at Δ > 0."""
+    """Steps from one size to the next from Δ > 0 in a tail, and how often Δ/B grew."""
 
     grew: int
     steps: int
 
 
 def tail_trend() -> Trend:
-    """Return how often Δ/B grows as tail tokens enter, over a grid of η and β: never, since Δ
-    falls and B rises.
-    """
+    """Return how often Δ/B grows as tail tokens enter (never: Δ falls and B rises)."""
     grew = steps = 0
     for eta, beta in product(GROWTHS, DECAYS):
         before = tail_margin(eta, beta, 1)
@@ -103,9 +100,7 @@ def tail_trend() -> Trend:
 
 
 def figure_4_profile() -> WeightProfile:
-    """Return the profile of Section 3.3 with the η for which its weights sum to 1, by bisection; ω
-    = 1 (it hardly moves the sum).
-    """
+    """Return the profile of Section 3.3 with ω = 1 and the η that gives Σα = 1 (bisection)."""
     low, high = 1e-6, 0.2
     for _ in range(60):
         middle = (low + high) / 2
@@ -117,16 +112,23 @@ def figure_4_profile() -> WeightProfile:
 
 @dataclass(frozen=True, slots=True)
 class RegimeRow:
-    """A row of Table 2: what is true, and the numbers that decide."""
+    """A row of Table 2. As printed: the sizes N, the composition of I_N, the trend of Δ/B and the
+    effect on statistics (the paper does not define m₁, m₂ and m₃, erratum 21). Then the correct
+    statement, the verdict and its numeric evidence.
+    """
 
     row: str
+    sizes: str
+    composition: str
+    trend: str
+    effect: str
     true: str
     verdict: Verdict
     evidence: Callable[[], str]
 
 
 EXAMPLE = WeightProfile(length=40, plateau_end=10, growth_start=30, p_sink=0.5, eta=0.2, omega=0.7)
-"""A profile with every phase, for the evidence below."""
+"""Example profile with every phase."""
 
 
 def _row_1() -> str:
@@ -179,12 +181,20 @@ def _row_5() -> str:
 TABLE_2: tuple[RegimeRow, ...] = (
     RegimeRow(
         "I",
-        "P = R = 1 for any single token; it is the sink only where p_sink is the largest weight.",
+        "N = 1",
+        "{0} only",
+        "n/a",
+        "All statistics equal to 1",
+        "P = R = 1 for any single token; it is the sink only if p_sink is the largest weight.",
         "conditional",
         _row_1,
     ),
     RegimeRow(
         "II",
+        "1 < N < m₁",
+        "{0} + top of tail",
+        "↑ (large α_(N), small S_in)",
+        "Δ > 0 and large ⇒ bounds near 1",
         "With m₁ = L − T₂ + 2 and the sink first the composition holds; Δ/B falls while Δ > 0: Δ"
         " falls, B rises.",
         "wrong",
@@ -192,12 +202,21 @@ TABLE_2: tuple[RegimeRow, ...] = (
     ),
     RegimeRow(
         "III",
-        "With m₂ = m₁ + n₊ the composition holds. Larger ω helps and harms by turns (erratum 23).",
+        "m₁ ≤ N < m₂",
+        "Add oscillatory peaks",
+        "↘ (α_(N) ↓, S_in ↑)",
+        "Still high; slow decline. Larger η, ω help.",
+        "With m₂ = m₁ + n₊ the composition holds. Larger ω alternately helps and harms (erratum"
+        " 23).",
         "wrong",
         _row_3,
     ),
     RegimeRow(
         "IV",
+        "m₂ ≤ N < m₃",
+        "Valleys + 1..T₁ in",
+        "⇓ (α_(N) ≈ p_base; jump in S_in)",
+        "Δ often ≤ 0; bounds weaken",
         "m₂ and m₃ are undefined in print. The plateau enters before the valleys, so with m₃ = L +"
         " 2 − n₋ row IV adds the plateau alone.",
         "unclear",
@@ -205,13 +224,17 @@ TABLE_2: tuple[RegimeRow, ...] = (
     ),
     RegimeRow(
         "V",
+        "N ≥ m₃",
+        "All oscillations + tail",
+        "↓ (small α_(N), large S_in)",
+        "Weak guarantees; require large d or β",
         "m₃ is undefined in print. With m₃ = L + 2 − n₋ row V adds the valleys; the tail has been"
         " in since regime II.",
         "unclear",
         _row_5,
     ),
 )
-"""Table 2 row by row."""
+"""Rows of Table 2."""
 
 
 def markdown() -> str:
@@ -224,7 +247,6 @@ def markdown() -> str:
     columns = ("row", "N", "composition of I_N", "trend of Δ/B", "effect", "true")
     lines = [f"| {' | '.join((*columns, 'verdict', 'numbers'))} |", f"|{'---|' * 8}"]
     for row in TABLE_2:
-        printed = PRINTED_REGIMES[row.row]
-        cells = (row.row, printed.sizes, printed.composition, printed.trend, printed.effect)
-        lines.append(f"| {' | '.join((*cells, row.true, row.verdict, row.evidence()))} |")
+        cells = (row.row, row.sizes, row.composition, row.trend, row.effect, row.true, row.verdict)
+        lines.append(f"| {' | '.join((*cells, row.evidence()))} |")
     return "\n".join(lines)

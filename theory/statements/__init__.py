@@ -1,1 +1,1 @@
-"""Catalogue of statements: expression, conditions, source, edition, erratum."""
+"""Catalogue of statements: search, rendering, dimensions."""

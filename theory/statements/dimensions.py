@@ -1,6 +1,6 @@
-"""The dimension of a statement: the power of the unit of value norms on both sides.
+"""Dimensional analysis of a statement: the power of the unit of value norms on both sides.
 
-Walks a sympy expression and reports every place where unlike powers are added, compared or
+Walks a sympy expression and reports every place where unequal powers are added, compared or
 exponentiated. The exponents of eq. (12), (14) and (31) and the widths (10) and (30) of arXiv
 2602.01893 fail (erratum 1). Imports sympy only.
 """
@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 
 import sympy as sp
 
-from theory.statements.record import Entry
 from theory.symbolic.meanings import MEANINGS
 from theory.symbolic.operations import Indicator, Inner, Mean, Norm, Over
+from theory.symbolic.record import Entry
 
 POWERS: dict[str, int] = {"": 0, "norm": 1, "norm²": 2, "norm⁴": 4, "norm⁻¹": -1}
-"""Power of the unit of value norms, by how units are written."""
+"""Power of the unit of value norms for each unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """A place where dimensions do not agree.
 
-    statement: name of the entry. where: the offending expression. what: in words.
+    statement: name of the entry. where: the inconsistent expression. what: description.
     """
 
     statement: str
@@ -33,12 +33,12 @@ class Fault:
 
 @dataclass(slots=True)
 class _Walk:
-    """One pass through an expression; collects what is wrong and goes on."""
+    """One pass through an expression that collects all faults."""
 
     wrong: list[tuple[sp.Basic, str]] = field(default_factory=list)
 
     def power(self, node: sp.Basic) -> sp.Expr | None:
-        """Return the power of the unit, None for 0 and infinities, which have every dimension."""
+        """Return the power of the unit; None for 0 and infinities, which have any dimension."""
         if node in (sp.S.Zero, sp.oo, -sp.oo):
             return None
         if isinstance(node, sp.Symbol | sp.Indexed):
@@ -69,15 +69,9 @@ class _Walk:
     def _alike(self, node: sp.Basic, powers: list[sp.Expr | None]) -> sp.Expr | None:
         known = {power for power in powers if power is not None}
         if len(known) > 1:
-            self.wrong.append(
-                (
-                    node,
-                    (
-                        f"unlike powers of the norm, {', '.join(map(str, sorted(known, key=str)))},"
-                        " are added or compared"
-                    ),
-                )
-            )
+            listed = ", ".join(map(str, sorted(known, key=str)))
+            what = f"unequal powers of the norm, {listed}, are added or compared"
+            self.wrong.append((node, what))
         return min(known, key=str) if known else None
 
     def _of_power(self, node: sp.Pow) -> sp.Expr | None:
@@ -87,28 +81,18 @@ class _Walk:
         return None if base is None else base * node.exp
 
     def _unitless(self, node: sp.Basic) -> sp.Expr:
-        """Numbers, logic, and functions that need and give pure numbers (exp, cos, floor,
-        betainc, …).
-        """
+        """Return 0 for numbers, logic and functions of pure numbers, and check their arguments."""
         for part in node.args:
             power = self.power(part)
-            if power not in (None, 0) and not isinstance(
-                node, Indicator | sp.logic.boolalg.BooleanFunction
-            ):
-                self.wrong.append(
-                    (
-                        part,
-                        (
-                            f"an argument of {node.func.__name__} in norm^{power}, expected a pure"
-                            " number"
-                        ),
-                    )
-                )
+            logic = isinstance(node, Indicator | sp.logic.boolalg.BooleanFunction)
+            if power not in (None, 0) and not logic:
+                argument = f"an argument of {node.func.__name__} in norm^{power}"
+                self.wrong.append((part, f"{argument}, expected a pure number"))
         return sp.S.Zero
 
 
 def check(entry: Entry) -> tuple[Fault, ...]:
-    """Return every dimensional fault of a statement, none where both sides are in its units."""
+    """Return every dimensional fault of a statement; empty if both sides have its units."""
     walk = _Walk()
     power = walk.power(entry.expression.doit() if entry.as_written else entry.expression)
     expected = POWERS[entry.units]

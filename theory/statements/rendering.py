@@ -1,4 +1,4 @@
-"""Rendering of statements and errata: as LaTeX, text, Python or JSON. Imports sympy."""
+"""Rendering of statements and errata as LaTeX, text, Python or JSON. Imports sympy."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import sympy as sp
 from theory.errata.record import ERRATA, OF_NORMALISER, PREFACE, Erratum, sentences
 from theory.errors import InputError
 from theory.statements.dimensions import check
-from theory.statements.record import LATEX_RELATIONS, Entry
 from theory.symbolic.meanings import MEANINGS, Meaning, latex
 from theory.symbolic.operations import Inner, Mean, Norm, Over
+from theory.symbolic.record import LATEX_RELATIONS, Entry
 
 Style = Literal["latex", "text", "python", "json"]
 
@@ -28,27 +28,19 @@ _MATHEMATICS = r"""
 ¹ ^{1}   ² ^{2}   ³ ^{3}   ⁴ ^{4}   ⁵ ^{5}   ⁶ ^{6}   ⁻ ^{-}
 ₀ _{0}   ₁ _{1}   ₂ _{2}   ₃ _{3}   ₊ _{+}   ₋ _{-}
 """
-"""Signs of the errata's prose, each before what it is in LaTeX's mathematics."""
+"""Characters of the errata prose, each followed by its LaTeX math command."""
 
 TEX = (
-    {
-        "_": r"\_",
-        "%": r"\%",
-        "&": r"\&",
-        "#": r"\#",
-        "$": r"\$",
-        "^": r"\^{}",
-        "{": r"\{",
-        "}": r"\}",
-    }
+    {sign: rf"\{sign}" for sign in "_%&#${}"}
+    | {"^": r"\^{}"}
     | {sign: rf"\({word}\)" for sign, word in re.findall(r"(\S) (\S+)", _MATHEMATICS)}
     | {"“": "``", "”": "''"}
 )
-"""Signs of the errata's prose in LaTeX."""
+"""LaTeX for the special characters of the errata prose."""
 
 
 def preface(style: Style) -> str:
-    """Return what stands before the list of all errata, for text and LaTeX.
+    """Return the preface of the list of errata, for text and LaTeX.
 
     Example:
         >>> preface("text").split("“")[0]
@@ -72,15 +64,11 @@ def render(entry: Entry, style: Style) -> str:
     """
     _check_style(style)
     if style == "latex":
-        return " ".join(
-            [
-                entry.left_latex,
-                *(
-                    f"{LATEX_RELATIONS[sign]} {latex(member, as_written=entry.as_written)}"
-                    for sign, member in entry.members
-                ),
-            ]
+        members = (
+            f"{LATEX_RELATIONS[sign]} {latex(member, as_written=entry.as_written)}"
+            for sign, member in entry.members
         )
+        return " ".join([entry.left_latex, *members])
     if style == "python":
         source = _python(_evaluated(entry))
         imports = [
@@ -139,12 +127,12 @@ def _erratum_record(erratum: Erratum) -> dict[str, object]:
 
 
 def _evaluated(entry: Entry) -> sp.Basic:
-    """Return the expression in sympy's own order, which only what is printed departs from."""
+    """Return the expression in the default order of sympy."""
     return entry.expression.doit() if entry.as_written else entry.expression
 
 
 def _statement(entry: Entry) -> str:
-    """Return the statement in a line of text."""
+    """Return the statement as one line of text."""
     order = "none" if entry.as_written else None
     members = (f"{sign} {sp.sstr(member, order=order)}" for sign, member in entry.members)
     return " ".join([entry.left, *members])
@@ -156,28 +144,22 @@ def _check_style(style: str) -> None:
 
 
 def _tex(text: str) -> str:
-    """Return prose as plain-ASCII LaTeX: signs beyond ASCII become mathematics (amssymb for one
-    of them).
-    """
+    """Return prose as ASCII LaTeX; other characters become math commands (one requires amssymb)."""
     single = text.replace("p\u0332", "\u2119").replace("d\u0303", "\u2146")
     return "".join(TEX.get(sign, sign) for sign in single)
 
 
 def _python(expression: sp.Basic) -> str:
-    """Return Python source; `numpy`-free, with the names of `symbols`, and scipy.special's name
-    for the incomplete beta function.
-    """
+    """Return Python source without numpy, with `scipy.special.betainc`."""
     beta = sp.Function("betainc")
-    plain = expression.replace(sp.betainc_regularized, lambda a, b, _, upper: beta(a, b, upper))
-    return str(sp.pycode(plain, user_functions={"betainc": "scipy.special.betainc"})).replace(
+    renamed = expression.replace(sp.betainc_regularized, lambda a, b, _, upper: beta(a, b, upper))
+    return str(sp.pycode(renamed, user_functions={"betainc": "scipy.special.betainc"})).replace(
         "builtins.", ""
     )
 
 
 def _free(entry: Entry) -> list[str]:
-    """Return what the Python of a statement has to be given: symbols, sets, sequences, and
-    functions of vectors.
-    """
+    """Return the inputs of the Python source: symbols, sets, sequences, functions of vectors."""
     bound = {index for over in entry.expression.atoms(Over) for index, _ in over.pairs()}
     bound |= {index for total in entry.expression.atoms(sp.Sum) for index in total.variables}
     kinds = ((Norm, "norm(vector)"), (Inner, "inner(vector, vector)"), (Mean, "mean(value)"))
@@ -191,9 +173,7 @@ def _used(entry: Entry) -> list[Meaning]:
 
 
 def _legend(entry: Entry, meaning: Meaning) -> str:
-    """Return what a symbol means in a statement: an index that runs over sets of tokens is one
-    of these, another is any token.
-    """
+    """Return the meaning of a symbol; an index over sets of tokens names its sets."""
     sets = {
         str(members)
         for over in entry.expression.atoms(Over)
@@ -229,8 +209,8 @@ def _text(entry: Entry) -> str:
 
 
 def _record(entry: Entry) -> dict[str, object]:
-    plain = ("name", "title", "equation", "part", "source", "edition", "left", "relation")
-    return {name: getattr(entry, name) for name in plain} | {
+    fields = ("name", "title", "equation", "part", "source", "edition", "left", "relation")
+    return {name: getattr(entry, name) for name in fields} | {
         "text": sp.sstr(entry.expression, order="none" if entry.as_written else None),
         "statement": _statement(entry),
         "latex": render(entry, "latex"),

@@ -1,1 +1,1 @@
-"""Symbols, definitions, margins and bounds as expressions."""
+"""Symbols, and statements with their sympy expressions."""

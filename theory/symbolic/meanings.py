@@ -1,12 +1,13 @@
-"""Meanings of symbols: what each stands for, its LaTeX and its unit, kept as a symbol is made.
+"""Registry of symbols: meaning, LaTeX and unit, recorded when a symbol is created.
 
-The symbols are in `theory.symbolic.symbols`, those of the predicted edition alone in
+The symbols are in `theory.symbolic.symbols`, those of the predicted edition in
 `theory.symbolic.approximations`. Imports sympy only.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import sympy as sp
 from sympy.printing.latex import LatexPrinter
@@ -14,7 +15,7 @@ from sympy.printing.latex import LatexPrinter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """What a symbol stands for."""
+    """Meaning, LaTeX and unit of a symbol."""
 
     symbol: sp.Basic
     latex: str
@@ -23,11 +24,11 @@ class Meaning:
 
 
 MEANINGS: dict[str, Meaning] = {}
-"""Every symbol by its plain name."""
+"""Symbols by plain name."""
 
 
 def symbol(name: str, latex: str, meaning: str, unit: str = "", **assumptions: bool) -> sp.Symbol:
-    """Return a symbol and keep what it means."""
+    """Create a symbol and register its meaning."""
     result = sp.Symbol(name, **assumptions)
     MEANINGS[name] = Meaning(symbol=result, latex=latex, meaning=meaning, unit=unit)
     return result
@@ -36,10 +37,19 @@ def symbol(name: str, latex: str, meaning: str, unit: str = "", **assumptions: b
 def family(
     name: str, latex: str, meaning: str, unit: str = "", **assumptions: bool
 ) -> sp.IndexedBase:
-    """Return an indexed symbol and keep what it means."""
+    """Create an indexed symbol and register its meaning."""
     base = sp.IndexedBase(name, **assumptions)
     MEANINGS[name] = Meaning(symbol=base, latex=latex, meaning=meaning, unit=unit)
     return base
+
+
+real = partial(symbol, real=True)
+positive, nonnegative = partial(symbol, positive=True), partial(symbol, nonnegative=True)
+integer = partial(symbol, integer=True, nonnegative=True)
+positive_integer = partial(symbol, integer=True, positive=True)
+reals, positives = partial(family, real=True), partial(family, positive=True)
+nonnegatives = partial(family, nonnegative=True)
+"""Symbols (plural: indexed symbols) with these assumptions."""
 
 
 class _AsWritten(LatexPrinter):
@@ -61,7 +71,7 @@ class _AsWritten(LatexPrinter):
 
 
 def latex(expression: sp.Basic, *, as_written: bool = False) -> str:
-    """Return LaTeX with this room's own letters; as_written: terms and factors as they stand."""
+    """Return LaTeX with the registered letters; as_written: keep the order of terms and factors."""
     names = {getattr(item.symbol, "label", item.symbol): item.latex for item in MEANINGS.values()}
     if as_written:
         return str(_AsWritten({"symbol_names": names, "order": "none"}).doprint(expression))

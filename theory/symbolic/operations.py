@@ -1,5 +1,5 @@
-"""Operations of the statements: indicator, inner product, norm, mean, and sums and extremes over a
-set of tokens, with how they are printed.
+"""Operations of the statements: indicator, inner product, norm, mean, and sums and extremes over
+sets of tokens, with their printed forms.
 
 Imports sympy only.
 """
@@ -15,7 +15,7 @@ from sympy.printing.precedence import PRECEDENCE
 
 
 class Written(sp.Function):
-    """A function with words of its own: `text` and `tex` are filled with its printed arguments."""
+    """A function with custom printing: `text` and `tex` are formats of its arguments."""
 
     is_commutative = True
     text = tex = ""
@@ -31,7 +31,7 @@ class Written(sp.Function):
 
 
 class Indicator(Written):
-    """1 where the condition holds, else 0."""
+    """1 if the condition holds, else 0."""
 
     text, tex = "(1 if {} else 0)", r"\mathbf{{1}}\left\{{{}\right\}}"
 
@@ -49,20 +49,18 @@ class Norm(Written):
 
 
 class Mean(Written):
-    """Expectation over what is random in its argument."""
+    """Expectation over the random parts of its argument."""
 
     text, tex = "mean({})", r"\mathbb{{E}}\left[{}\right]"
 
 
 def _belongs(printer: Any, members: sp.Symbol) -> str:
-    """Return LaTeX for being one of a set; the paper has no letter for the tokens outside."""
+    """Return LaTeX for membership in a set; the paper has no letter for the unselected tokens."""
     return r"\notin I_N" if members.name == "J" else rf"\in {printer._print(members)}"
 
 
 class Over(sp.Function):
-    """An operation over tokens of given sets: Over(expression, index, set, index, set, …),
-    indices distinct.
-    """
+    """An operation over sets of tokens: Over(expression, index, set, …), indices distinct."""
 
     is_commutative = True
     python_name = latex_name = ""
@@ -78,9 +76,7 @@ class Over(sp.Function):
         return list(zip(self.args[1::2], self.args[2::2], strict=True))
 
     def within_one_set(self) -> bool:
-        """Return whether several indices run over one set, so that saying they are distinct
-        matters.
-        """
+        """Return whether several indices run over the same set and must be distinct."""
         return len(self.args) > 3 and len(set(self.args[2::2])) == 1
 
     def _sympystr(self, printer: Any) -> str:
@@ -113,7 +109,7 @@ class Over(sp.Function):
 
 
 class SumOver(Over):
-    """A sum over tokens; 0 of no terms."""
+    """A sum over tokens; 0 without terms."""
 
     python_name, latex_name, combined = "sum", r"\sum", sp.Add
 
@@ -131,7 +127,7 @@ class MinOver(Over):
 
 
 def as_written(build: Callable[[], sp.Expr]) -> sp.Expr:
-    """Return what `build` returns with terms and factors in the order in which they are written.
+    """Return the result of `build` with terms and factors in the order of the source.
 
     Nothing is simplified until the expression is differentiated, substituted into, or `doit`.
 
@@ -145,7 +141,7 @@ def as_written(build: Callable[[], sp.Expr]) -> sp.Expr:
 
 
 def _flat(node: sp.Basic) -> Any:
-    """Return a sum of sums as one sum, and a product of products without quotients as one."""
+    """Flatten nested sums, and nested products without quotients."""
     if not node.args or isinstance(node, sp.Indexed):
         return node
     parts = [_flat(part) for part in node.args]
@@ -162,16 +158,14 @@ def _flat(node: sp.Basic) -> Any:
 
 
 def _plain(node: sp.Basic) -> bool:
-    """Return whether no factor is a quotient's."""
+    """Return whether no factor is a reciprocal."""
     return isinstance(node, sp.Add) or not any(
         isinstance(part, sp.Pow) and part.exp.is_negative for part in node.args
     )
 
 
 def spell_out(expression: sp.Expr, members: Mapping[sp.Symbol, Sequence[int]]) -> sp.Expr:
-    """Return the expression with every sum and extreme written out over the given tokens of each
-    set.
-    """
+    """Return the expression with every sum and extreme expanded over the tokens of each set."""
 
     def written(node: Over) -> sp.Expr:
         indices = [index for index, _ in node.pairs()]

@@ -1,1 +1,1 @@
-"""Parameter studies: grids, elasticities, inversion."""
+"""What-if studies: grids, elasticities, target search."""

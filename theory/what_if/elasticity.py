@@ -1,17 +1,17 @@
-"""Elasticities at a point of a study: by how many per cent each bound moves when one parameter
-moves by one per cent, all others still.
+"""Elasticities at a point of a study: relative change of each bound per relative change of one
+parameter, all others fixed.
 
 Source: arXiv 2602.01893, Table 1, eq. (12)-(17). Unitless. Real parameters: central differences of
-the logarithm, of the exact evaluation. Whole ones (N, L, d, T1, T2): the difference between one
-more and one less. The bounds of `conditional` are averages by quadrature, whose error makes its
-elasticities good to about a tenth; those of `predicted` are from wider differences. Imports numpy;
-the rest of the theory room.
+the logarithm with exact evaluation. Integer parameters (N, L, d, T1, T2): the difference between
+one more and one less. Quadrature error limits the elasticities of `conditional` to an accuracy of
+about a tenth; `predicted` uses wider differences. Imports numpy and `theory`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -19,131 +19,125 @@ import numpy as np
 from theory.arrays import FloatArray
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
-from theory.what_if.grams import gram_at, similarity_of
-from theory.what_if.grid import WITH_KAPPA, Grid, heads_of
+from theory.what_if.grid import WITH_KAPPA, Grid, gram_at, heads_of, similarity_of
 from theory.what_if.parameters import GRAM, PARAMETERS, Question
 
 STEP: Final = 1e-4
-"""Relative step to either side of a real parameter."""
+"""Relative step of a real parameter to either side."""
 
 WIDE_STEP: Final = 1e-2
-"""The same for `predicted`, which leaves out what is unlikely: small steps of its own."""
+"""Relative step for `predicted`, whose sums skip unlikely cells and have small jumps."""
 
 JUMP: Final = 1e-4
-"""How far `predicted` may jump where a cell of its sums falls away or comes in (5e-5 seen)."""
+"""Largest jump of `predicted` when a cell of its sums appears or disappears (5e-5 observed)."""
 
 ROUNDING: Final = 1e-11
-"""Relative difference of two evaluations that is no response but rounding."""
+"""Relative difference of two evaluations attributed to rounding."""
 
 KINK: Final = 0.1
-"""How far the slopes to either side may differ, relative to the larger, before there is no
-derivative.
-"""
+"""Largest difference of the one-sided slopes, relative to the larger, for a derivative."""
 
 DERIVATIVE: Final = "derivative"
 BOTH, MORE, LESS = "one more and one less", "one more", "one less"
 
-NO_PROFILE: Final = "there is no such profile next to it"
-NO_VECTORS: Final = "no vectors have the Gram next to it"
-ZERO: Final = "a parameter that is 0 has no logarithm"
+NO_PROFILE: Final = "the neighbouring profile is invalid"
+NO_VECTORS: Final = "the neighbouring Gram is infeasible"
+ZERO: Final = "the parameter is 0 and has no logarithm"
 NOT_POSITIVE: Final = "the bound is not positive"
-NO_DERIVATIVE: Final = "the bound has a kink there"
-SAYS_NOTHING: Final = "the bound on R is negative, so that on F says nothing (erratum 18)"
+NO_DERIVATIVE: Final = "the bound has a kink at this value"
+MEANINGLESS: Final = "the bound on R is negative and makes the bound on F meaningless (erratum 18)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Elasticities:
-    """Responses of bounds at one point; arrays are (parameter, bound) unless said otherwise, NaN
-    where not available.
+    """Responses of bounds at one point.
 
-    values: (parameter,) where the point stands. steps: (parameter,) "derivative", or which
-    neighbours a difference is between. at: (bound,) the bounds there. slope: d bound / d log
-    parameter. elasticity: d log bound / d log parameter. reasons: why a value is NaN, else "".
+    arrays: by name. (parameter,): parameter; value, at the point; step, "derivative" or the
+    neighbours of a difference. (bound,): bound; at, the bounds at the point. (parameter, bound),
+    NaN where not available: slope, d bound / d log parameter; elasticity, d log bound / d log
+    parameter; reason, why a value is NaN, otherwise "". fixed: the point.
     """
 
-    parameters: tuple[str, ...]
-    bounds: tuple[str, ...]
-    values: FloatArray
-    steps: tuple[str, ...]
-    at: FloatArray
+    arrays: Mapping[str, np.ndarray]
+    fixed: Mapping[str, float | str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Response:
+    """Slope and elasticity of bounds in one parameter, NaN with a reason; step: as in `steps`."""
+
+    step: str
     slope: FloatArray
     elasticity: FloatArray
     reasons: np.ndarray
-    fixed: Mapping[str, float | str]
 
 
 def study_elasticities(
     fixed: Mapping[str, float | str] | None = None, question: Question | None = None
 ) -> Elasticities:
-    """Return the elasticity of every bound in every parameter that the point has.
+    """Return the elasticity of every bound in every parameter of the point.
 
-    Parameters that follow from others (p_base or growth that were not set) or that do not enter (κ
-    of `sharp`, c of the exponential Gram, the similarity of a measured Gram) are left out. When L
-    moves, T1 and T2 move with it where they are shares of L, and else stay.
+    Excludes parameters that follow from others (p_base or growth, unless set) or have no effect (κ
+    for `sharp`, c for the exponential Gram, the similarity of a measured Gram). When L changes, T1
+    and T2 change with it if they are shares of L.
 
     Args:
-        fixed: the point; parameters not named have their default.
+        fixed: values at the point; other parameters have their defaults.
         question: edition, Gram and bounds.
 
     Raises:
-        InputError: for a point that cannot be, or whose Gram no vectors have.
+        InputError: for an invalid point, or an infeasible Gram.
 
     Example:
         >>> found = study_elasticities({"L": 64, "N": 4})
-        >>> found.parameters[:3], found.elasticity.shape[0] == len(found.parameters)
-        (('N', 'L', 'd'), True)
+        >>> found.arrays["parameter"][:3].tolist(), found.arrays["slope"].shape
+        (['N', 'L', 'd'], (13, 4))
     """
     question, fixed = question or Question(), dict(fixed or {})
     grid = Grid.of({}, fixed, question)
     if not bool(similarity_of(grid).feasible):
         raise InputError(
-            "no vectors have the Gram of this point, expected a feasible one. Lower |rho0|, or use"
+            "the Gram of this point is infeasible, expected a feasible one. Lower |rho0|, or use"
             " --project (project=True)."
         )
-    here = _bounds_at(fixed, question)
-    ((_, profile),) = grid.profiles()
-    values = {name: profile.get(name, grid.fixed[name]) for name in _moving(grid, question)}
-    rows = [_response(name, value, fixed, question, here) for name, value in values.items()]
-    reasons = np.array([row.reasons for row in rows]).reshape(len(rows), len(question.bounds))
-    sayable = _sayable(question, here)
-    reasons = np.where(np.isfinite(sayable), reasons, SAYS_NOTHING)
-    slope, elasticity = (
-        np.where(np.isfinite(sayable), np.array([getattr(row, part) for row in rows]), np.nan)
-        for part in ("slope", "elasticity")
-    )
-    return Elasticities(
-        parameters=tuple(values),
-        bounds=question.bounds,
-        values=np.array(list(values.values())),
-        steps=tuple(row.step for row in rows),
-        at=sayable,
-        slope=slope,
-        elasticity=elasticity,
-        reasons=reasons,
-        fixed=grid.known(),
-    )
 
-
-def _response(
-    name: str, value: float, fixed: dict[str, float | str], question: Question, here: FloatArray
-) -> Response:
-    """Return the response of the bounds, which are `here` at the point, to one parameter."""
-
-    def at(moved: float) -> FloatArray | None:
+    def at(name: str, value: float) -> FloatArray | None:
         try:
-            return _bounds_at(fixed | {name: moved}, question)
+            return _bounds_at(fixed | {name: value}, question)
         except InputError:
             return None
 
-    if PARAMETERS[name].whole:
-        return difference(at, here, value)
-    if question.edition == "predicted":
-        return derivative(at, here, value, step=WIDE_STEP, jump=JUMP)
-    return derivative(at, here, value)
+    here = _bounds_at(fixed, question)
+    ((_, profile),) = grid.profiles()
+    values = {
+        name: profile.get(name, grid.fixed[name]) for name in _varying_parameters(grid, question)
+    }
+    wide = {"step": WIDE_STEP, "jump": JUMP} if question.edition == "predicted" else {}
+    rows = [
+        difference(partial(at, name), here, value)
+        if PARAMETERS[name].whole
+        else derivative(partial(at, name), here, value, **wide)
+        for name, value in values.items()
+    ]
+    # A lower bound on F(r_min) outside [0, 1] follows from a negative bound on R (erratum 18).
+    inner = np.array([name == "f_inner_lower" for name in question.bounds])
+    here = np.where(inner & ~((here >= 0) & (here <= 1)), np.nan, here)
+    known = np.isfinite(here)
+    arrays = {
+        "elasticity": np.where(known, [row.elasticity for row in rows], np.nan),
+        "slope": np.where(known, [row.slope for row in rows], np.nan),
+        "reason": np.where(known, [row.reasons for row in rows], MEANINGLESS).astype(str),
+        "value": np.array(list(values.values())),
+        "step": np.array([row.step for row in rows]),
+        "at": here,
+        "parameter": np.array(list(values)),
+        "bound": np.array(question.bounds),
+    }
+    return Elasticities(arrays=arrays, fixed=grid.known())
 
 
-def _moving(grid: Grid, question: Question) -> list[str]:
-    """The parameters that this point has, in the order of the tables."""
+def _varying_parameters(grid: Grid, question: Question) -> list[str]:
+    """Return the parameters of the point, in the order of the tables."""
     used = {
         "c": question.decay != "exponential",
         "stretch": question.decay == "stretched",
@@ -155,9 +149,7 @@ def _moving(grid: Grid, question: Question) -> list[str]:
 
 
 def _bounds_at(fixed: Mapping[str, float | str], question: Question) -> FloatArray:
-    """The bounds at a point, evaluated exactly, shape (bound,); NaN where no vectors have its
-    Gram.
-    """
+    """Return the exactly evaluated bounds at a point, (bound,); NaN if its Gram is infeasible."""
     grid = Grid.of({}, fixed, question)
     grid.check()
     similarity = similarity_of(grid)
@@ -174,35 +166,9 @@ def _bounds_at(fixed: Mapping[str, float | str], question: Question) -> FloatArr
     return np.array([getattr(result, bound)[0] for bound in question.bounds])
 
 
-def _sayable(question: Question, bounds: FloatArray) -> FloatArray:
-    """NaN for a lower bound on F(r_min) outside [0, 1]: it follows from a negative one on R
-    (erratum 18).
-    """
-    outside = np.array([name == "f_inner_lower" for name in question.bounds]) & ~(
-        (bounds >= 0) & (bounds <= 1)
-    )
-    return np.where(outside, np.nan, bounds)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Response:
-    """Slope and elasticity of some bounds in one parameter, NaN with a reason where there is
-    none; step: what they are between.
-    """
-
-    step: str
-    slope: FloatArray
-    elasticity: FloatArray
-    reasons: np.ndarray
-
-
-def _nothing(step: str, reason: str, size: int) -> Response:
-    return Response(
-        step=step,
-        slope=np.full(size, np.nan),
-        elasticity=np.full(size, np.nan),
-        reasons=np.full(size, reason, dtype=object),
-    )
+def _undefined(step: str, reason: str, size: int) -> Response:
+    missing, reasons = np.full(size, np.nan), np.full(size, reason, dtype=object)
+    return Response(step=step, slope=missing, elasticity=missing, reasons=reasons)
 
 
 def derivative(
@@ -213,15 +179,16 @@ def derivative(
     jump: float = 0.0,
     rounding: float = ROUNDING,
 ) -> Response:
-    """Return the derivative in the logarithm of a real parameter.
+    """Return the derivative with respect to the logarithm of a real parameter.
 
     Args:
-        at: bounds at a value of the parameter, (bound,); None where there is no such point.
+        at: function that returns the bounds at a parameter value, (bound,), or None for an invalid
+            point.
         here: bounds at `value`.
-        value: of the parameter.
-        step: relative, to either side.
-        jump: how far a bound may jump of itself.
-        rounding: relative difference of two evaluations that is none.
+        value: parameter value.
+        step: relative step to either side.
+        jump: largest jump of a bound unrelated to the parameter.
+        rounding: relative difference attributed to rounding.
 
     Example:
         >>> squares = lambda x: np.array([x**2])
@@ -229,14 +196,14 @@ def derivative(
         [2.0]
     """
     if value == 0:
-        return _nothing(DERIVATIVE, ZERO, here.size)
+        return _undefined(DERIVATIVE, ZERO, here.size)
     below, above = at(value * (1 - step)), at(value * (1 + step))
     if below is None or above is None:
-        return _nothing(DERIVATIVE, NO_PROFILE, here.size)
+        return _undefined(DERIVATIVE, NO_PROFILE, here.size)
     response = _between(DERIVATIVE, below, above, np.log1p(step) - np.log1p(-step), rounding)
     sides = np.stack([above - here, here - below]) / step
-    apart, most = np.abs(sides[0] - sides[1]), np.abs(sides).max(axis=0)
-    kinked = (apart > KINK * most + (ROUNDING * 100 * np.abs(here) + jump) / step) & (
+    gap, largest = np.abs(sides[0] - sides[1]), np.abs(sides).max(axis=0)
+    kinked = (gap > KINK * largest + (ROUNDING * 100 * np.abs(here) + jump) / step) & (
         response.reasons != NO_VECTORS
     )
     response.slope[kinked] = response.elasticity[kinked] = np.nan
@@ -246,8 +213,8 @@ def derivative(
 def difference(
     at: Callable[[float], FloatArray | None], here: FloatArray, value: float
 ) -> Response:
-    """Return the difference between the neighbours of a whole number, or to one of them where there
-    is no other; arguments as `derivative`.
+    """Return the difference between the neighbours of an integer value, or to the only neighbour;
+    arguments as in `derivative`.
 
     Example:
         >>> squares = lambda x: np.array([x**2])
@@ -261,15 +228,13 @@ def difference(
         return _between(MORE, here, above, np.log((value + 1) / value))
     if below is not None:
         return _between(LESS, below, here, np.log(value / (value - 1)))
-    return _nothing(BOTH, NO_PROFILE if value else ZERO, here.size)
+    return _undefined(BOTH, NO_PROFILE if value else ZERO, here.size)
 
 
 def _between(
     step: str, low: FloatArray, high: FloatArray, width: float, rounding: float = ROUNDING
 ) -> Response:
-    """Slope and elasticity between two evaluations `width` apart in the logarithm of the
-    parameter.
-    """
+    """Return slope and elasticity between evaluations `width` apart in log parameter."""
     change = np.where(
         np.abs(high - low) <= rounding * np.maximum(np.abs(low), np.abs(high)), 0.0, high - low
     )

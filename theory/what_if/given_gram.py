@@ -1,7 +1,7 @@
-"""The user's own Gram in a what-if study: checked, and moved to the nearest one that some vectors
-have where that was asked for.
+"""Gram supplied by the user in a what-if study: checked, and projected to the nearest feasible one
+on request.
 
-Source: arXiv 2602.01893, Assumption 2, which it stands in for; erratum 9. Unitless. Imports numpy.
+Source: arXiv 2602.01893, Assumption 2, which it replaces; erratum 9. Unitless. Imports numpy.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from theory.head.gram import LagGram, as_matrix, is_feasible, smallest_eigenvalu
 from theory.head.projection import project
 
 SYMMETRY = 1e-5
-"""How far cos(v_i, v_j) may lie from cos(v_j, v_i): float32 rounding."""
+"""Largest difference of cos(v_i, v_j) and cos(v_j, v_i): float32 rounding."""
 
 UNIT = 1e-3
-"""How far a cosine may lie beyond 1, or a token's own from it: three written digits."""
+"""Tolerance of cosines beyond 1 and of the unit diagonal: three decimal digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Measured:
-    """A Gram that some vectors have, of `tokens` tokens, the sink first.
+    """A feasible Gram of `tokens` tokens, the sink first.
 
-    kind: what was done to it ("none", "sink": ρ₀ moved to its edge, "nearest": nearest positive
-    semidefinite matrix). distance: |Δρ₀| or the Frobenius norm of the change. rho0: the cosine with
-    the sink that was asked of a lag profile, None for a matrix.
+    kind: projection ("none", "sink": ρ₀ moved to its edge, "nearest": nearest positive semidefinite
+    matrix). distance: |Δρ₀| or the Frobenius norm of the change. rho0: requested cosine with the
+    sink for a lag profile, None for a matrix.
     """
 
     gram: LagGram | FloatArray
@@ -46,11 +46,11 @@ def measured_gram(cosines: Any, *, rho0: float = 0.0, projected: bool = False) -
     Args:
         cosines: a square array, a 1-d array, or a `LagGram`.
         rho0: cosine of the sink with every other token, for a 1-d array.
-        projected: move an infeasible Gram to the nearest feasible one, instead of refusing it.
+        projected: project an infeasible Gram to the nearest feasible one instead of refusing it.
 
     Raises:
-        InputError: for a wrong shape, entries that are no cosines, asymmetry, or no vectors that
-            have it.
+        InputError: for a wrong shape, entries that are not cosines, asymmetry, or an infeasible
+            Gram.
 
     Example:
         >>> measured_gram([1.0, 0.5, 0.25], rho0=0.1).tokens
@@ -66,13 +66,17 @@ def measured_gram(cosines: Any, *, rho0: float = 0.0, projected: bool = False) -
     if not projected and not is_feasible(gram, tokens):
         raise InputError(
             f"gram: its smallest eigenvalue is {smallest_eigenvalue(gram, tokens):.3g}, expected"
-            " none below 0, as no vectors have these cosines. Use --project (project=True) to move"
-            " it to the nearest that some have."
+            " none below 0 (positive semidefinite). Use --project (project=True) to project it to"
+            " the nearest feasible Gram."
         )
     result = project(gram, tokens)
-    asked = gram.rho0 if isinstance(gram, LagGram) else None
+    requested_rho0 = gram.rho0 if isinstance(gram, LagGram) else None
     return Measured(
-        gram=result.gram, tokens=tokens, kind=result.kind, distance=result.distance, rho0=asked
+        gram=result.gram,
+        tokens=tokens,
+        kind=result.kind,
+        distance=result.distance,
+        rho0=requested_rho0,
     )
 
 
@@ -91,16 +95,16 @@ def _numbers(cosines: Any) -> np.ndarray:
             " Give every pair of tokens."
         )
     if not np.isfinite(array).all():
-        at = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
+        index = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
         raise InputError(
-            f"gram is {array[at]} at {_position(at)}, expected finite cosines. Fill or leave out"
-            " tokens without a value."
+            f"gram is {array[index]} at {_position(index)}, expected finite cosines. Fill or leave"
+            " out tokens without a value."
         )
     if np.abs(array).max() > 1 + UNIT:
-        at = tuple(int(k) for k in np.unravel_index(np.abs(array).argmax(), array.shape))
+        index = tuple(int(k) for k in np.unravel_index(np.abs(array).argmax(), array.shape))
         raise InputError(
-            f"gram is {array[at]:.6g} at {_position(at)}, expected cosines from -1 to 1. Divide"
-            " inner products by both norms."
+            f"gram is {array[index]:.6g} at {_position(index)}, expected cosines from -1 to 1."
+            " Divide inner products by both norms."
         )
     return array
 
@@ -117,24 +121,24 @@ def _lag_profile(array: np.ndarray, rho0: float) -> LagGram:
 
 
 def _matrix(array: np.ndarray) -> FloatArray:
-    """The matrix, exactly symmetric and 1 on its diagonal."""
-    off = np.abs(np.diagonal(array) - 1)
-    if off.max() > UNIT:
-        at = int(off.argmax())
+    """Return the matrix, made exactly symmetric with unit diagonal."""
+    deviation = np.abs(np.diagonal(array) - 1)
+    if deviation.max() > UNIT:
+        row = int(deviation.argmax())
         raise InputError(
-            f"gram is {array[at, at]:.6g} at {_position((at, at))}, expected 1 on the diagonal."
+            f"gram is {array[row, row]:.6g} at {_position((row, row))}, expected 1 on the diagonal."
             " Divide inner products by both norms."
         )
-    apart = np.abs(array - array.T)
-    if apart.max() > SYMMETRY:
-        i, j = (int(k) for k in np.unravel_index(apart.argmax(), apart.shape))
+    asymmetry = np.abs(array - array.T)
+    if asymmetry.max() > SYMMETRY:
+        i, j = (int(k) for k in np.unravel_index(asymmetry.argmax(), asymmetry.shape))
         raise InputError(
             f"gram is {array[i, j]:.6g} at {_position((i, j))} but {array[j, i]:.6g} at"
             f" {_position((j, i))}, expected a symmetric matrix. Use (gram + gram.T) / 2."
         )
-    settled = np.clip((array + array.T) / 2, -1, 1)
-    np.fill_diagonal(settled, 1.0)
-    return as_matrix(settled, len(settled))
+    symmetric = np.clip((array + array.T) / 2, -1, 1)
+    np.fill_diagonal(symmetric, 1.0)
+    return as_matrix(symmetric, len(symmetric))
 
 
 def _position(index: tuple[int, ...]) -> str:

@@ -1,8 +1,7 @@
-"""The grid of a what-if study: its axes, what stands still, the profile of each point, and whether
-memory holds it.
+"""Grid of a what-if study: axes, fixed parameters, profile and Gram of each point, feasibility, and
+memory limits.
 
-Source: arXiv 2602.01893, Assumptions 1-3. The Gram of each point is that of `theory.what_if.grams`.
-Imports numpy.
+Source: arXiv 2602.01893, Assumptions 1-3; the feasible edge of ρ₀ is erratum 9. Imports numpy.
 """
 
 from __future__ import annotations
@@ -15,94 +14,84 @@ from typing import Any, Final
 
 import numpy as np
 
-from theory.arrays import FloatArray
+from theory.arrays import BoolArray, FloatArray
 from theory.errors import InputError
 from theory.head.attention_profile import many_weights
+from theory.head.gram import Gram, LagGram
+from theory.head.similarity_decay import decaying
 from theory.what_if.parameters import GRAM, PARAMETERS, PROFILE, Question
 
 AT_ONCE: Final = 2**21
-"""Weights of profiles laid out at once: 16 MB of float64 an array."""
+"""Number of weights in memory at once: 16 MB of float64 per array."""
 
 MEMORY_SHARE: Final = 0.5
-"""Share of the machine's free memory that a study may take; the rest is for figure and files."""
+"""Share of free memory that a study may use; the rest is for figures and files."""
 
 WORD: Final = 8
-"""Bytes of a number."""
+"""Bytes of a float64."""
 
 WORK: Final = 8
-"""Arrays over all points beside those of the bounds, which are held twice while they are made."""
+"""Number of work arrays over all points, in addition to two for each bound."""
 
 A_PROFILE: Final = 1500
-"""Bytes of one profile's parameters."""
+"""Bytes for the parameters of one profile."""
 
 A_SELECTION: Final = 64
-"""Bytes of what is kept of one profile's selection at one N."""
+"""Bytes for the selection of one profile at one N."""
 
 WITH_KAPPA: Final = ("printed", "repaired")
 """Editions with the constant κ in their tails."""
 
 Profile = tuple[tuple[int, ...], dict[str, float]]
-"""Some parameters of a point: its index along their axes, and their values by name."""
+"""Parameters of a point: index along their axes, and values by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Grid:
-    """The axes of a study, everything else fixed; NaN stands for "follows from the others"."""
+    """Axes and fixed parameters of a study; NaN means "follows from the others"."""
 
     axes: dict[str, FloatArray]
     fixed: dict[str, float]
     question: Question
     shares: frozenset[str]
-    """Those of T1 and T2 whose values are shares of L."""
+    """Parameters among T1 and T2 given as shares of L."""
 
     @classmethod
     def of(cls, axes: Mapping[str, Any], fixed: Mapping[str, Any], question: Question) -> Grid:
-        """Read what varies and what stands still."""
+        """Return the grid of the given axes and fixed values."""
         for name in (*axes, *fixed):
             if name not in PARAMETERS:
                 raise InputError(
                     f"{name}: no such parameter, expected one of {', '.join(PARAMETERS)}. Use one"
                     " of those."
                 )
-        twice = sorted(set(axes) & set(fixed))
-        if twice:
-            raise InputError(f"{twice[0]}: both varies and is fixed. Give it once.")
+        duplicated = sorted(set(axes) & set(fixed))
+        if duplicated:
+            raise InputError(f"{duplicated[0]}: both varies and is fixed. Give it once.")
         fixed = _settled_by_gram(axes, fixed, question)
-        read = {name: PARAMETERS[name].read(values) for name, values in axes.items()}
-        rest = {
-            name: np.nan if p.default is None else float(p.default)
-            for name, p in PARAMETERS.items()
-            if name not in read
-        }
-        rest |= {
-            name: p.share
-            for name, p in PARAMETERS.items()
-            if p.share is not None and name not in read
-        }
-        shares = {name for name in rest if PARAMETERS[name].share is not None} - set(fixed)
+        varying = {name: PARAMETERS[name].read(values) for name, values in axes.items()}
+        constant = {name: PARAMETERS[name].unset() for name in PARAMETERS if name not in axes}
         for name, value in fixed.items():
-            values, share = PARAMETERS[name].read(value)
-            if values.size != 1:
+            constant[name] = PARAMETERS[name].read(value)
+            if constant[name][0].size != 1:
                 raise InputError(
-                    f"{name}: expected one value, as it stands still. Let it vary, or give one."
+                    f"{name}: expected one value for a fixed parameter. Give one value, or let it"
+                    " vary."
                 )
-            rest[name] = float(values[0])
-            shares |= {name} if share else set()
-        shares |= {name for name, (_, share) in read.items() if share}
-        _refuse_without_effect(read, rest, question)
+        fixed_values = {name: float(values[0]) for name, (values, _) in constant.items()}
+        _refuse_without_effect(varying, fixed_values, question)
         if question.measured is not None:
-            rest |= dict.fromkeys(GRAM, np.nan) | (
-                {} if question.measured.rho0 is None else {"rho0": question.measured.rho0}
-            )
+            rho0 = question.measured.rho0
+            fixed_values |= dict.fromkeys(GRAM, np.nan) | ({} if rho0 is None else {"rho0": rho0})
         return cls(
-            axes={name: values for name, (values, _) in read.items()},
-            fixed=rest,
+            axes={name: values for name, (values, _) in varying.items()},
+            fixed=fixed_values,
             question=question,
-            shares=frozenset(shares),
+            shares=frozenset(name for name, (_, share) in (varying | constant).items() if share),
         )
 
     def check(self) -> None:
-        """Refuse N beyond T, and more points than memory holds."""
+        """Refuse N beyond T, and more points than memory allows."""
         if self.of_parameter("N").max() > self.of_parameter("L").min() + 1:
             raise InputError(
                 f"N = {self.of_parameter('N').max():g} at L = {self.of_parameter('L').min():g}:"
@@ -118,48 +107,36 @@ class Grid:
         refuse_beyond_memory(needed, f"{points:,.0f} points")
 
     def of_parameter(self, name: str) -> FloatArray:
-        """All values that a parameter takes, 1-d."""
+        """Return all values of a parameter, 1-d."""
         return self.axes[name] if name in self.axes else np.array([self.fixed[name]])
 
-    def along(self, name: str, dims: Sequence[str]) -> FloatArray:
-        """The values of a parameter, shaped to broadcast over `dims`."""
-        values = self.of_parameter(name)
-        return (
-            values.reshape([values.size if dim == name else 1 for dim in dims])
-            if dims
-            else values.reshape(())
-        )
-
     def dims(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Those of the axes that are among `names`, in the order of the study."""
+        """Return the axes among `names`, in the order of the study."""
         return tuple(name for name in self.axes if name in names)
 
     def points(self, names: Sequence[str]) -> Iterator[Profile]:
-        """Every combination of the values of `names`: its index along their axes, and the
-        values.
-        """
+        """Yield every combination of the values of `names`: index along their axes, and values."""
         varying = self.dims(names)
         for index in product(*(range(len(self.axes[name])) for name in varying)):
-            at = dict(zip(varying, index, strict=True))
+            moved = {
+                name: float(self.axes[name][position])
+                for name, position in zip(varying, index, strict=True)
+            }
             yield (
                 index,
-                {
-                    name: float(self.axes[name][at[name]]) if name in at else self.fixed[name]
-                    for name in names
-                },
+                {name: moved[name] if name in moved else self.fixed[name] for name in names},
             )
 
     def profiles(self) -> list[Profile]:
-        """Every profile: its index along the axes that profiles have, and its values, T₁ and T₂
-        filled in.
-        """
-        return [
-            (index, at | {name: float(np.round(at[name] * at["L"])) for name in self.shares})
-            for index, at in self.points(PROFILE)
-        ]
+        """Return every profile: index along its axes, and values with T₁ and T₂ filled in."""
+        profiles = []
+        for index, point in self.points(PROFILE):
+            shares = {name: float(np.round(point[name] * point["L"])) for name in self.shares}
+            profiles.append((index, point | shares))
+        return profiles
 
     def known(self) -> dict[str, float | str]:
-        """What stands still and has a value, T₁ and T₂ as "0.5L" where they are shares of L."""
+        """Return the fixed parameters with a value; T₁ and T₂ as "0.5L" if they are shares of L."""
         return {
             name: f"{value:g}L" if name in self.shares else value
             for name, value in self.fixed.items()
@@ -170,9 +147,7 @@ class Grid:
 def _refuse_without_effect(
     varying: Mapping[str, Any], fixed: Mapping[str, float], question: Question
 ) -> None:
-    """Raise where a parameter varies, or is fixed away from its default, of which the Gram or
-    the edition makes no use.
-    """
+    """Raise if a parameter that Gram or edition do not use varies or differs from its default."""
     for name, used, why, remedy in (
         (
             "c",
@@ -202,55 +177,115 @@ def _refuse_without_effect(
 def _settled_by_gram(
     axes: Mapping[str, Any], fixed: Mapping[str, Any], question: Question
 ) -> dict[str, Any]:
-    """Return what is fixed, with the L of a measured Gram; refuse what such a Gram leaves no
-    room for.
-    """
+    """Return the fixed parameters with the L of a measured Gram, which determines its others."""
     measured = question.measured
     if measured is None:
         return dict(fixed)
-    given = [
+    conflicting = [
         name
         for name in GRAM
         if name in axes or (name in fixed and not (name == "rho0" and fixed[name] == measured.rho0))
     ]
-    if given:
+    if conflicting:
         raise InputError(
-            f"{given[0]} is set beside a measured Gram, expected none of {', '.join(GRAM)}. Leave"
-            f" {given[0]} out, or name another gram."
+            f"{conflicting[0]} is set beside a measured Gram, expected none of {', '.join(GRAM)}."
+            f" Leave {conflicting[0]} out, or name another gram."
         )
     length = float(measured.tokens - 1)
     if "L" in axes or fixed.get("L", length) != length:
-        seen = (
-            "L varies"
-            if "L" in axes
-            else (
-                f"L = {fixed['L']:g}"
-                if isinstance(fixed["L"], float | int)
-                else f"L = {fixed['L']}"
-            )
-        )
+        given = fixed.get("L")
+        shown = f"{given:g}" if isinstance(given, float | int) else given
+        length_given = "L varies" if "L" in axes else f"L = {shown}"
         raise InputError(
-            f"{seen}: expected {length:g}, as the measured Gram has {measured.tokens} tokens. Leave"
-            " L out."
+            f"{length_given}: expected {length:g}, as the measured Gram has {measured.tokens}"
+            " tokens. Leave L out."
         )
     return dict(fixed) | {"L": length}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Similarity:
+    """Feasibility and ρ₀ of the Grams of a study, over the axes `dims`."""
+
+    dims: tuple[str, ...]
+    feasible: BoolArray
+    projected: BoolArray
+    rho0: FloatArray
+    distance: FloatArray
+    """|Δρ₀|, or the projection distance of a measured Gram."""
+
+
+def over_axes(array: np.ndarray, dims: Sequence[str], axes: Mapping[str, FloatArray]) -> np.ndarray:
+    """Return an array with dims among `axes`, shaped to broadcast over all axes."""
+    return array.reshape([len(values) if axis in dims else 1 for axis, values in axes.items()])
+
+
+def similarity_of(grid: Grid) -> Similarity:
+    """Return feasibility and ρ₀ of each Gram, over the axes on which they depend."""
+    measured = grid.question.measured
+    if measured is not None:
+        return Similarity(
+            dims=(),
+            feasible=np.array(True),
+            projected=np.array(measured.kind != "none"),
+            rho0=np.array(np.nan),
+            distance=np.array(measured.distance),
+        )
+    dims = grid.dims((*GRAM, "L"))
+    shape = [len(grid.axes[name]) for name in dims]
+    edge, rho0 = np.empty(shape), np.empty(shape)
+    edges: dict[tuple[float, ...], float] = {}
+    for index, point in grid.points((*GRAM, "L")):
+        key = (point["beta"], point["c"], point["stretch"], point["L"])
+        if key not in edges:
+            edges[key] = _lag_gram(grid, point).edge(int(point["L"]))
+        edge[index], rho0[index] = edges[key], point["rho0"]
+    within = np.abs(rho0) <= edge * (1 + 1e-12)  # NaN edge: infeasible
+    projected = ~within & np.isfinite(edge) & grid.question.project
+    projected_rho0 = np.where(projected, np.copysign(edge, rho0), rho0)
+    return Similarity(
+        dims=dims,
+        feasible=within | projected,
+        projected=projected,
+        rho0=projected_rho0,
+        distance=np.abs(projected_rho0 - rho0),
+    )
+
+
+def gram_at(grid: Grid, point: Mapping[str, float]) -> Gram:
+    """Return the Gram of one point."""
+    return _lag_gram(grid, point) if grid.question.measured is None else grid.question.measured.gram
+
+
+def _lag_gram(grid: Grid, point: Mapping[str, float]) -> LagGram:
+    """Return the parametric Gram of one point."""
+    form = grid.question.decay
+    decay: Any = "exponential" if form == "offset" else form
+    return decaying(
+        decay,
+        point["beta"],
+        int(point["L"]) + 1,
+        rho0=point["rho0"],
+        offset=point["c"],
+        stretch=point["stretch"],
+    )
 
 
 def heads_of(profiles: Sequence[Mapping[str, float]]) -> tuple[FloatArray, FloatArray]:
     """Return α and ‖v‖ of profiles of one length, each (profile, T)."""
     length = int(profiles[0]["L"])
-    at = {name: np.array([profile[name] for profile in profiles]) for name in PROFILE}
+    columns = {name: np.array([profile[name] for profile in profiles]) for name in PROFILE}
+    of_norms = ("L", "lam", "C")
     alpha = many_weights(
-        length,
-        {name: at[name] for name in ("p_sink", "p_base", "eta", "growth", "omega", "T1", "T2")},
+        length, {name: values for name, values in columns.items() if name not in of_norms}
     )
-    norms = np.repeat(at["C"][:, None].astype(np.float64), alpha.shape[1], axis=1)
-    norms[:, 0] *= at["lam"]
+    norms = np.repeat(columns["C"][:, None].astype(np.float64), alpha.shape[1], axis=1)
+    norms[:, 0] *= columns["lam"]
     return alpha, norms
 
 
 def batches(profiles: list[Profile]) -> Iterator[list[Profile]]:
-    """Yield profiles of one length, a few at a time."""
+    """Yield batches of profiles of equal length."""
     by_length: dict[float, list[Profile]] = {}
     for item in profiles:
         by_length.setdefault(item[1]["L"], []).append(item)
@@ -260,7 +295,7 @@ def batches(profiles: list[Profile]) -> Iterator[list[Profile]]:
 
 
 def refuse_beyond_memory(needed: float, what: str) -> None:
-    """Raise where `needed` bytes are more than may be taken of the free memory.
+    """Raise if `needed` bytes exceed the permitted share of free memory.
 
     Example:
         >>> refuse_beyond_memory(8.0, "one number")
@@ -274,7 +309,7 @@ def refuse_beyond_memory(needed: float, what: str) -> None:
 
 
 def free_memory() -> float:
-    """Bytes of memory that are free (where the system does not tell: 4 GiB)."""
+    """Return the free memory in bytes (4 GiB if the system does not report it)."""
     try:
         return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):

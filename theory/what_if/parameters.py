@@ -1,5 +1,4 @@
-"""What a what-if study can be asked: its parameters with their ranges, the bounds, and the question
-put to every point.
+"""Parameters of a what-if study with their ranges, and the question evaluated at every point.
 
 Source: arXiv 2602.01893, eq. (8), (12)-(17) with Assumptions 1-3 as generators. T1 and T2 may be
 shares of L, as in "0.5L". Imports numpy.
@@ -16,25 +15,20 @@ import numpy as np
 from theory.arrays import FloatArray
 from theory.errors import InputError
 from theory.evaluate.choices import Choices
-from theory.head.results import KAPPA, QUANTITIES, Edition
+from theory.head.results import BOUNDS, KAPPA, Edition
 from theory.what_if.given_gram import Measured
 
 Decay = Literal["exponential", "offset", "stretched", "power", "measured"]
-
-BOUNDS: Final = tuple(
-    f"{quantity}_{side}" for quantity in QUANTITIES for side in ("lower", "upper")
-)
-"""What a study can hold: bounds on E P(r_max), E R(r_min), E F(r_max), E F(r_min)."""
 
 LOWER: Final = BOUNDS[::2]
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a study. `low` and `high` bound it; open where so marked.
+    """A parameter of a study. `low` and `high` are its limits; `open_low` excludes `low`.
 
-    default: None where it follows from the others. share: of L, for a default that grows with it;
-    only such parameters may be given in L.
+    default: None if it follows from the others. share: default as a share of L; only such
+    parameters accept shares of L.
     """
 
     name: str
@@ -50,27 +44,24 @@ class Parameter:
     share: float | None = None
 
     def read(
-        self, given: float | str | Sequence[float | str] | FloatArray
+        self, raw_values: float | str | Sequence[float | str] | FloatArray
     ) -> tuple[FloatArray, bool]:
         """Return values as a checked 1-d array, and whether they are shares of L, as "0.5L" is.
 
         Raises:
-            InputError: where one is no value of this parameter, or shares and numbers are mixed.
+            InputError: for an invalid value, or a mixture of shares and numbers.
         """
-        array: Any = np.atleast_1d(np.asarray(given))
-        shares = (
-            [str(value).strip().endswith("L") for value in array.flat]
-            if array.dtype.kind in "US"
-            else [False]
-        )
+        array: Any = np.atleast_1d(np.asarray(raw_values))
+        texts = [str(value).strip() for value in array.flat] if array.dtype.kind in "US" else []
+        shares = [text.endswith("L") for text in texts]
         if any(shares):
-            array = np.array([str(value).strip().removesuffix("L") for value in array.flat])
+            array = np.array([text.removesuffix("L") for text in texts])
         try:
             values = array.astype(np.float64)
         except (TypeError, ValueError):
             raise InputError(
-                f"{self.name} = {given!r}: expected {self._kind()} ({self.meaning}). Change the"
-                " values set."
+                f"{self.name} = {raw_values!r}: expected {self._kind()} ({self.meaning}). Change"
+                " the values set."
             ) from None
         if values.ndim != 1 or not values.size:
             raise InputError(f"{self.name}: expected one or more values. Give some.")
@@ -81,42 +72,29 @@ class Parameter:
                 else "shares of L and positions are mixed"
             )
             raise InputError(f"{self.name}: {why}, expected {self._kind()}. Change the values set.")
-        outside = values[~((values >= 0) & (values <= 1))]
-        if any(shares) and outside.size:
-            raise InputError(
-                f"{self.name} = {outside[0]:g}L: expected from 0L to 1L. Change the values set."
-            )
-        if not any(shares):
-            self.check(values)
+        if any(shares):
+            wrong = ~((values >= 0) & (values <= 1))
+            kind = "from 0L to 1L"
+        else:
+            above = values > self.low if self.open_low else values >= self.low
+            wrong = ~(np.isfinite(values) & above & (values <= self.high))
+            wrong |= self.whole & (values != np.round(values))
+            kind = f"{self._kind()} ({self.meaning})"
+        if wrong.any():
+            shown = f"{values[wrong][0]:g}{'L' * any(shares)}"
+            raise InputError(f"{self.name} = {shown}: expected {kind}. Change the values set.")
         return values, any(shares)
 
+    def unset(self) -> tuple[FloatArray, bool]:
+        """Return the default as `read` returns values; NaN if it follows from the others."""
+        value = self.default if self.share is None else self.share
+        return np.array([np.nan if value is None else value], dtype=np.float64), bool(self.share)
+
     def _kind(self) -> str:
-        start = (
-            ""
-            if np.isinf(self.low)
-            else f" above {self.low:g}"
-            if self.open_low
-            else f" from {self.low:g}"
-        )
+        start = f" {'above' if self.open_low else 'from'} {self.low:g}"
         end = f" to {self.high:g}" if np.isfinite(self.high) else ""
         kind = f"{'whole' if self.whole else 'finite'} numbers{start}{end}"
         return f"{kind}, or shares of L such as {self.share:g}L" if self.share is not None else kind
-
-    def check(self, values: FloatArray) -> None:
-        """Raise where a number is no value of this parameter."""
-        wrong = (
-            ~np.isfinite(values)
-            | (values < self.low)
-            | (values > self.high)
-            | (self.open_low & (values == self.low))
-        )
-        if self.whole:
-            wrong |= values != np.round(values)
-        if wrong.any():
-            raise InputError(
-                f"{self.name} = {values[wrong][0]:g}: expected {self._kind()} ({self.meaning})."
-                " Change the values set."
-            )
 
 
 _ALL: Final = (
@@ -158,8 +136,8 @@ _ALL: Final = (
 )
 
 PARAMETERS: Final = {parameter.name: parameter for parameter in _ALL}
-"""Every parameter by name, in the order of the tables. The defaults are an example, no head in
-particular; T1 is 0.5L and T2 0.9L.
+"""Every parameter by name, in the order of the tables. The defaults are a generic example; T1 is
+0.5L and T2 0.9L.
 """
 
 PROFILE: Final = ("L", "lam", "p_sink", "p_base", "eta", "growth", "omega", "T1", "T2", "C")
@@ -171,10 +149,10 @@ GRAM: Final = ("beta", "rho0", "c", "stretch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked of every point: edition, form of the Gram, bounds wanted, and the readings of
-    the printed edition.
+    """Question evaluated at every point: edition, form of the Gram, bounds, and readings of the
+    printed edition.
 
-    measured: the one Gram of the whole study, where `decay` is "measured".
+    measured: the Gram of the whole study if `decay` is "measured".
     """
 
     edition: Edition = "printed"
@@ -184,19 +162,19 @@ class Question:
     sink_in_b: bool = True
     measured: Measured | None = None
     project: bool = False
-    """Whether ρ₀ is moved to its edge where no vectors have it, and the point flagged
-    `projected`, instead of masking the point.
+    """Whether to move an infeasible ρ₀ to its edge and flag the point `projected`, instead of
+    masking the point.
     """
 
     def __post_init__(self) -> None:
-        for name, seen, known in (
+        for name, value, allowed in (
             ("edition", self.edition, get_args(Edition)),
             ("gram", self.decay, get_args(Decay)),
             ("delta0", self.delta0, ("out", "in")),
         ):
-            if seen not in known:
+            if value not in allowed:
                 raise InputError(
-                    f"{name} is {seen!r}, expected one of {', '.join(known)}. Use one of those."
+                    f"{name} is {value!r}, expected one of {', '.join(allowed)}. Use one of those."
                 )
         if (self.decay == "measured") != (self.measured is not None):
             raise InputError(
@@ -211,7 +189,7 @@ class Question:
             )
 
     def choices(self, kappa: float) -> Choices:
-        """Return what `theory.envelope` is to evaluate at a point whose Gram is feasible."""
+        """Return the choices for `theory.envelope` at a point with a feasible Gram."""
         return Choices(
             edition=self.edition,
             kappa=kappa,

@@ -1,10 +1,8 @@
-"""A model on workers of Dask distributed, as a source whose documents are measured there.
+"""Clustered source: a model on workers of Dask distributed, where its documents are measured.
 
-The numbers need no model here: a worker describes it, checks the tap against eager attention, and
-packs each document as the store holds it, onto the disk of the run if it shares that. Results are
-taken in the order of the documents.
-Source: Dask distributed, where a task of a worker that is lost is given to another. Imports
-distributed.
+This process needs no model: a worker describes it, checks the tap against eager attention, and
+packs each document for the store, on the run's disk if it is shared. Results are taken in document
+order. Source: Dask distributed, which reassigns the tasks of a lost worker. Imports distributed.
 """
 
 from __future__ import annotations
@@ -19,82 +17,73 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from empirical.capture.cluster.awaited import Awaited, Result
-from empirical.capture.cluster.connection import connected
-from empirical.capture.cluster.in_order import in_order
+from empirical.capture.cluster.tasks import Awaited, connected, in_order
 from empirical.capture.identity import versions
-from empirical.capture.measuring import Batch, Measuring, Packed
+from empirical.capture.measuring import Batch, Measured, Measuring
 from empirical.errors import InputError
 from empirical.sources.models import LoadedModel
-from empirical.store.handed import Place
+from empirical.store.journal import Entry, Place
 from empirical.store.settling import Drafts, drafted
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from empirical.capture.cluster.worker import Description
-
 AHEAD: Final = 3
-"""Batches under way for each worker: one that it measures, one that waits for it, and one that is
-done and waits for a slower one before it.
+"""Batches in progress per worker: one being measured, one queued, and one finished but waiting for
+a slower predecessor.
 """
 
 SHARES: Final = 16
-"""Tasks at most that write shards, of which there are some sixty: each opens all documents."""
+"""Most tasks that write shards. A run has about sixty shards, and each task opens all documents."""
 
 
 class Clustered:
-    """A model on workers."""
+    """A model on workers, as a source."""
 
     def __init__(self, client: Client, name: str) -> None:
-        from empirical.capture.cluster import worker
-
-        self._client, self._name, self._worker = client, name, worker
-        self._described: Description = self._submit("the model", worker.describe, name).result()
+        self._client, self._name = client, name
+        self.sizes: Mapping[str, Any]
+        self.devices: Collection[str]
+        described = self._submit("the model", "describe").result()
+        self.sizes, self.devices, self._provenance = described
         self._shared = False
         """Whether a worker wrote a document of the run on its disk."""
 
-    @property
-    def sizes(self) -> Mapping[str, Any]:
-        """Those of the model."""
-        return self._described.sizes
-
-    @property
-    def devices(self) -> Collection[str]:
-        """Those of its parameters."""
-        return self._described.devices
-
     def provenance(self) -> dict[str, Any]:
-        """Which model it is."""
-        return dict(self._described.provenance)
+        """Return the model's identity."""
+        return dict(self._provenance)
 
     def check(self, token_ids: NDArray[np.int32], queries: torch.Tensor) -> dict[str, Any]:
-        """Have one worker compare the tap with the eager implementation."""
-        task = self._submit("the parity check", self._worker.check, self._name, token_ids, queries)
-        return task.result()
+        """Compare the tap with the eager implementation on one worker."""
+        checked: dict[str, Any] = self._submit(
+            "the parity check", "check", token_ids, queries
+        ).result()
+        return checked
 
     def resume(self, held: Sequence[Mapping[str, Any]]) -> None:
-        """Do nothing: their tokens tell whether they are the same."""
+        """Do nothing: the tokens identify the documents."""
 
     def measured(
         self, measuring: Measuring, batches: Iterable[Batch], place: Place
-    ) -> Generator[Packed, None, None]:
-        """Have workers measure batches; yield them in order."""
+    ) -> Generator[Measured, None, None]:
+        """Measure batches on workers; yield them in order."""
 
-        def submit(batch: Batch) -> Awaited[Packed]:
+        def submit(batch: Batch) -> Awaited[Measured]:
             what = ", ".join(f"document {row['name']!r}" for row in batch.rows)
-            asked = (self._name, measuring, self._described.provenance, batch, place)
-            return self._submit(what, self._worker.measure, *asked)
+            return self._submit(what, "measure", measuring, batch, self._provenance, place)
 
-        for packed in in_order(submit, batches, lambda: AHEAD * len(self._client.nthreads())):
-            self._shared |= any(isinstance(entry.data, Path) for entry in packed.entries)
-            yield packed
+        for measured in in_order(submit, batches, lambda: AHEAD * len(self._client.nthreads())):
+            self._shared |= any(
+                isinstance(entry, Entry) and isinstance(entry.data, Path)
+                for entry in measured.contents
+            )
+            yield measured
 
     def drafted(self, place: Place, folder: Path, documents: range) -> Drafts:
-        """Have workers write the shards in shares, where they share the disk; what they do not, or
-        cannot for they are gone, is done here.
+        """Write the shards on workers that share the disk. Shares that workers cannot write are
+        written here.
 
-        They come before batches that wait, for the run goes on only then.
+        These tasks precede queued batches, because the run waits for them.
         """
         if not self._shared:
             return drafted(folder, documents)
@@ -103,41 +92,43 @@ class Clustered:
             count = min(max(1, len(self._client.nthreads())), SHARES)
             shares = [slice(first, None, count) for first in range(count)]
             for share in shares:
-                asked = (self._name, place, folder, documents, share)
-                tasks.append(self._submit("the store", self._worker.draft, *asked, first=1))
-            made = [task.result() for task in tasks]
+                arguments = (place, folder, documents, share)
+                tasks.append(self._submit("the store", "draft", *arguments, priority=1))
+            results = [task.result() for task in tasks]
         except (InputError, OSError):
             for task in tasks:
                 task.cancel()
             return drafted(folder, documents)
         return [
-            one
-            for share, drafts in zip(shares, made, strict=True)
-            for one in (drafted(folder, documents, share) if drafts is None else drafts)
+            draft
+            for share, drafts in zip(shares, results, strict=True)
+            for draft in (drafted(folder, documents, share) if drafts is None else drafts)
         ]
 
-    def _submit(
-        self, what: str, task: Callable[..., Result], *asked: Any, first: int = 0
-    ) -> Awaited[Result]:
-        future = self._client.submit(task, *asked, pure=False, priority=first)
+    def _submit(self, what: str, method: str, *arguments: Any, priority: int = 0) -> Awaited[Any]:
+        """Call a method of `worker.Measurer` on a worker."""
+        from empirical.capture.cluster.plugins import call
+
+        options = {"pure": False, "priority": priority}
+        future = self._client.submit(call, self._name, method, *arguments, **options)
         return Awaited(self._client, future, what)
 
 
 @contextmanager
 def clustered(cluster: str | Client, load: Callable[[], LoadedModel]) -> Iterator[Clustered]:
-    """Give the workers that `cluster` names a model for as long as it is measured.
+    """Yield a source with the model on the workers in `cluster`, for the duration of a measurement.
 
     cluster: local:K, tcp://HOST:PORT, or a client; load: loads the model, in a worker.
 
     Raises:
-        InputError: if there are no such workers, one has other versions, or the model cannot be
-            loaded there.
+        InputError: there are no such workers, one has other versions, or the model cannot be loaded
+            there.
     """
     with connected(cluster) as (client, started):
-        from empirical.capture.cluster.held import given
+        from empirical.capture.cluster.plugins import installed
         from empirical.capture.cluster.worker import Measurer
 
         threads = None if started is None else max(1, torch.get_num_threads() // started)
         name = f"geostat-{uuid.uuid4()}"
-        with given(client, Measurer(load, versions(), threads), name):
+        with installed(client, Measurer(load, versions(), threads), name):
             yield Clustered(client, name)

@@ -1,9 +1,9 @@
-r"""Budgets: how many tokens N_h each head keeps where Σ_h N_h is fixed.
+r"""Allocation of a token budget among heads: sizes N_h with fixed Σ_h N_h.
 
-Ways to share a budget of B tokens a head: alike (uniform); so that all heads keep the same mass of
-their weights; in proportion to exp(entropy), the effective number of tokens; in proportion to
-1 − F or to F (geometry, both ways); and by measured losses of single heads (greedy: the best, did
-losses of single heads add up). Every head keeps from 1 to T tokens. Imports numpy.
+Allocations of B tokens per head: uniform; equal selected mass; proportional to exp(entropy), the
+effective number of tokens; proportional to 1 − F or to F (geometry, in both directions); and greedy
+by the measured losses of single heads, which is optimal if these losses are additive. Every head
+has from 1 to T tokens. Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -13,61 +13,73 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
-from geostat.experiments.ablation.head_facts import Facts
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import leave_one_out_mean
 
 IntArray = NDArray[np.int64]
 
 WAYS: Final = {
-    "uniform": "every head the same",
-    "mass": "equal kept mass",
-    "entropy": "in proportion to exp(entropy)",
-    "geometry": "in proportion to 1 − F(r_max)",
-    "geometry reversed": "in proportion to F(r_max)",
+    "uniform": "equal for every head",
+    "mass": "equal selected mass",
+    "entropy": "proportional to exp(entropy)",
+    "geometry": "proportional to 1 − F(r_max)",
+    "geometry reversed": "proportional to F(r_max)",
     "greedy": "by measured losses of single heads",
 }
 GEOMETRY: Final = ("geometry", "geometry reversed")
 
 
 def sizes_of_documents(
-    way: str, budget: int, facts: Facts, rises: Mapping[int, FloatArray]
+    way: str, budget: int, features: xr.Dataset, rises: Mapping[int, FloatArray]
 ) -> list[IntArray]:
-    """Return the sizes of heads, (layer, head), for each document from means over the others, of
-    one document from its own. rises: where a head alone is cut, (document, head), by N, for greedy.
+    """Return the sizes of heads, (layer, head), for each document.
+
+    Sizes of a document are from means over the other documents; a single document uses its values.
+
+    Args:
+        way: key of WAYS.
+        budget: mean tokens per head.
+        features: as of `heads.features_of`.
+        rises: loss increases from ablating single heads, (document, head), by N (greedy only).
     """
 
-    def others(each: FloatArray) -> FloatArray:
-        return leave_one_out_mean(each) if len(each) > 1 else each
+    def others(values: FloatArray) -> FloatArray:
+        return leave_one_out_mean(values) if len(values) > 1 else values
 
-    tokens, shape = facts.tokens, facts.shape
-    documents = len(facts.kept_mass)
+    tokens, shape = features.sizes["token"], features["regime"].shape
+    documents = features.sizes["document"]
     if way == "uniform":
         return [np.full(shape, budget)] * documents
     if way == "mass":
-        mass = others(facts.kept_mass)
-        found = [of_equal_mass(one.reshape(-1, tokens), budget) for one in mass]
+        masses = others(features["mass"].values)
+        allocations = [of_equal_mass(mass.reshape(-1, tokens), budget) for mass in masses]
     elif way == "greedy":
-        left = {n: others(each) for n, each in rises.items()}
-        found = [
-            greedy({n: each[at] for n, each in left.items()}, budget, tokens)
-            for at in range(documents)
+        without = {n: others(rise) for n, rise in rises.items()}
+        allocations = [
+            greedy({n: rise[index] for n, rise in without.items()}, budget, tokens)
+            for index in range(documents)
         ]
     else:
         if way == "entropy":
-            shares = np.exp(others(facts.entropy))
+            shares = np.exp(others(features["entropy"].values))
         else:
-            f = others(facts.curve("f_outer", budget))
+            f = others(features["f_outer"].sel(n=budget).values)
             shares = f if way == GEOMETRY[1] else 1 - f
-        found = [in_proportion(one.ravel(), budget, tokens) for one in shares]
-    return [sizes.reshape(shape) for sizes in found]
+        allocations = [in_proportion(share.ravel(), budget, tokens) for share in shares]
+    return [sizes.reshape(shape) for sizes in allocations]
 
 
 def in_proportion(shares: FloatArray, budget: int, tokens: int) -> IntArray:
-    """Return whole numbers from 1 to `tokens` that sum to `budget` a head, as near in proportion to
-    `shares` ≥ 0, (head), as these limits allow (largest remainders). NaN counts as the mean share.
+    """Return integers from 1 to `tokens` with mean `budget`, proportional to `shares` within these
+    limits (largest remainders).
+
+    Args:
+        shares: non-negative shares, (head,); NaN is replaced by the mean share.
+        budget: mean tokens per head.
+        tokens: largest size.
 
     >>> in_proportion(np.array([1.0, 1.0, 4.0]), 4, 100).tolist()
     [2, 2, 8]
@@ -78,9 +90,9 @@ def in_proportion(shares: FloatArray, budget: int, tokens: int) -> IntArray:
     total = budget * shares.size
     if not (shares > 0).any():
         shares = np.ones_like(shares)
-    some = np.log(shares[shares > 0])
-    low, high = -some.max(), np.log(tokens) - some.min()
-    for _ in range(200):  # the factor at which clipped sizes sum to the total, by its logarithm
+    logs = np.log(shares[shares > 0])
+    low, high = -logs.max(), np.log(tokens) - logs.min()
+    for _ in range(200):  # bisect the log factor at which clipped sizes sum to the total
         middle = (low + high) / 2
         sizes = _within(shares, middle, tokens)
         low, high = (middle, high) if sizes.sum() <= total else (low, middle)
@@ -89,16 +101,18 @@ def in_proportion(shares: FloatArray, budget: int, tokens: int) -> IntArray:
 
 
 def _within(shares: FloatArray, logarithm: float, tokens: int) -> FloatArray:
-    """Return shares times a factor, from 1 to `tokens`."""
+    """Return shares times exp(`logarithm`), clipped to [1, tokens]."""
     logs = np.log(shares, out=np.full(shares.shape, -np.inf), where=shares > 0)
     return np.exp(np.clip(logs + logarithm, 0.0, np.log(tokens)))
 
 
 def of_equal_mass(mass: FloatArray, budget: int) -> IntArray:
-    """Return the smallest sizes at which every head keeps one mass m, the largest that `budget`
-    tokens a head allow; what is left over goes to the heads that keep least.
+    """Return the sizes at which every head selects at least the mass m, for the largest m that the
+    budget allows; remaining tokens go to the heads with the smallest selected mass.
 
-    mass: kept at N = 1, 2, …, T, (head, T), ascending.
+    Args:
+        mass: selected mass at N = 1, 2, …, T, (head, T), ascending.
+        budget: mean tokens per head.
     """
     heads, tokens = mass.shape
     total = budget * heads
@@ -110,67 +124,73 @@ def of_equal_mass(mass: FloatArray, budget: int) -> IntArray:
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if sizes(middle).sum() <= total else (low, middle)
-    out = sizes(low)
-    while out.sum() < total:
-        kept = np.where(out < tokens, mass[np.arange(heads), out - 1], np.inf)
-        out[int(kept.argmin())] += 1
-    return out
+    allocation = sizes(low)
+    while allocation.sum() < total:
+        selected = np.where(allocation < tokens, mass[np.arange(heads), allocation - 1], np.inf)
+        allocation[int(selected.argmin())] += 1
+    return allocation
 
 
 def greedy(losses: Mapping[int, FloatArray], budget: int, tokens: int) -> IntArray:
-    """Return sizes that bring Σ_h loss_h(N_h) down fastest a token, on the lower convex hull of
-    each head's losses.
+    """Return sizes by greedy descent of Σ_h loss_h(N_h) on the lower convex hulls of losses.
 
-    losses: of single heads, (head), by the sizes N that were measured; 0 at N = T. They are taken
-    to fall with N: what lies below the loss at some larger N, or below 0, is raised to it. Between
-    sizes the hull is a line in N, so a step that the budget does not cover is taken in part.
+    Losses are made non-increasing in N: a loss below that at a larger N, or below 0, is raised to
+    it. Hulls are linear between sizes, so the last step may be partial.
+
+    Args:
+        losses: losses of single heads, (head,), by measured N; 0 at N = T.
+        budget: mean tokens per head.
+        tokens: largest size T.
     """
     grid = sorted(n for n in losses if n < tokens)
     curves = np.stack([*(losses[n] for n in grid), np.zeros_like(losses[grid[0]])], axis=1)
     curves = np.maximum.accumulate(curves[:, ::-1], axis=1)[:, ::-1]
     sizes = np.array([*grid, tokens])
     if grid[0] > 1:
-        raise ValueError("losses at N = 1 are needed")
+        raise ValueError("losses at N = 1 are missing")
     steps = sorted(
         (slope, head, int(start), int(stop))
         for head, curve in enumerate(curves)
         for slope, start, stop in _hull(sizes, curve)
     )
-    out = np.ones(len(curves), dtype=np.int64)
-    left = budget * len(curves) - len(curves)
+    allocation = np.ones(len(curves), dtype=np.int64)
+    remaining = budget * len(curves) - len(curves)
     for slope, head, start, stop in steps:
-        if slope >= 0 or left <= 0:
+        if slope >= 0 or remaining <= 0:
             break
-        taken = min(stop - start, left)
-        out[head] += taken
-        left -= taken
-    return _rounded(out.astype(float), budget * len(curves), tokens) if left > 0 else out
+        step = min(stop - start, remaining)
+        allocation[head] += step
+        remaining -= step
+    if remaining <= 0:
+        return allocation
+    return _rounded(allocation.astype(float), budget * len(curves), tokens)
 
 
 def _hull(sizes: IntArray, curve: FloatArray) -> list[tuple[float, int, int]]:
-    """Return the pieces of the lower convex hull of a curve: slope, from, to, slopes ascending."""
+    """Return the segments of the lower convex hull of a curve as (slope, start, stop)."""
     corners = [0]
-    for at in range(1, len(sizes)):
-        while len(corners) > 1 and _slope(sizes, curve, corners[-1], at) <= _slope(
+    for index in range(1, len(sizes)):
+        while len(corners) > 1 and _slope(sizes, curve, corners[-1], index) <= _slope(
             sizes, curve, corners[-2], corners[-1]
         ):
             corners.pop()
-        corners.append(at)
+        corners.append(index)
     return [
-        (_slope(sizes, curve, a, b), int(sizes[a]), int(sizes[b])) for a, b in pairwise(corners)
+        (_slope(sizes, curve, start, stop), int(sizes[start]), int(sizes[stop]))
+        for start, stop in pairwise(corners)
     ]
 
 
-def _slope(sizes: IntArray, curve: FloatArray, a: int, b: int) -> float:
-    return float((curve[b] - curve[a]) / (sizes[b] - sizes[a]))
+def _slope(sizes: IntArray, curve: FloatArray, start: int, stop: int) -> float:
+    return float((curve[stop] - curve[start]) / (sizes[stop] - sizes[start]))
 
 
 def _rounded(exact: FloatArray, total: int, tokens: int) -> IntArray:
-    """Round sizes to whole numbers from 1 to `tokens` that sum to `total`: largest remainders."""
-    out = np.floor(exact + 1e-9).astype(np.int64)
-    order = np.argsort(out - exact, kind="stable")
-    while out.sum() < total:
+    """Round sizes to integers from 1 to `tokens` with sum `total` (largest remainders)."""
+    rounded = np.floor(exact + 1e-9).astype(np.int64)
+    order = np.argsort(rounded - exact, kind="stable")
+    while rounded.sum() < total:
         for head in order:
-            if out.sum() < total and out[head] < tokens:
-                out[head] += 1
-    return out
+            if rounded.sum() < total and rounded[head] < tokens:
+                rounded[head] += 1
+    return rounded

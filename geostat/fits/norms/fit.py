@@ -1,13 +1,13 @@
-"""Fit of value norms, Assumption 1: they are a constant C behind a compressed sink, ‖v₀‖ = λC.
+"""Fit of value norms, Assumption 1: constant norm C of content tokens, compressed sink ‖v₀‖ = λC.
 
-Source: arXiv 2602.01893, §3.1, Assumption 1 and Fig. 2. Two coefficients of variation are kept
-apart, because the paper's figure averages over texts before it measures spread: CV per token
-(within a document) and CV of the mean profile. Trend, split of the variance and other compressed
-tokens stand in `trend`, `variance` and `compressed`, names and meanings in `variables`.
+Source: arXiv 2602.01893, §3.1, Assumption 1 and Fig. 2. The paper's figure averages over texts
+before it measures spread; two coefficients of variation are therefore reported: CV per token
+(within a document) and CV of the mean profile. `trend`, `variance` and `compressed` hold further
+statistics; `variables` holds names and meanings.
 
-Everywhere `norm` is ‖v_i‖ of visible tokens, token last, units of the value states, NaN where
-unknown; `first_content` is 1 if token 0 is the sink, and 0 if no sink is visible (λ is then NaN).
-Imports numpy, xarray, lmfit.
+Everywhere `norm` is ‖v_i‖ of visible tokens, token axis last, in units of the value states, NaN
+where unknown. `first_content` is 1 if token 0 is the sink, and 0 if no sink is visible (λ is then
+NaN). Imports numpy, xarray, lmfit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from geostat.fits.norms.compressed import (
     sink_positions,
     sink_smallest,
 )
-from geostat.fits.norms.trend import FEWEST_TOKENS, hac_errors, trend
+from geostat.fits.norms.trend import MIN_TOKENS, hac_errors, trend
 from geostat.fits.norms.variables import DIMS, FLAGS, HEADS, POSITIONS, TOKENS
 from geostat.fits.norms.variance import split
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
@@ -43,8 +43,9 @@ NEEDS = {"value_norm": ("document", "layer", "kv_head", "position")}
 
 
 def profile(position: FloatArray, C: float, lam: float = 1.0) -> FloatArray:
-    """Return ‖v_i‖ under Assumption 1: λC at the sink (position 0, left out where it is not
-    visible), C > 0 behind it; shape of `position`.
+    """Return ‖v_i‖ under Assumption 1: λC at position 0, C > 0 elsewhere; shape of `position`.
+
+    Position 0 is the sink; layers that do not see it start at 1.
 
     >>> profile(np.arange(4), C=2.0, lam=0.25)
     array([0.5, 2. , 2. , 2. ])
@@ -53,16 +54,14 @@ def profile(position: FloatArray, C: float, lam: float = 1.0) -> FloatArray:
 
 
 MODEL = lmfit.Model(profile, independent_vars=["position"])
-"""Assumption 1 as an lmfit Model; its least-squares optimum has the closed form `estimate`
-returns, which the tests compare.
-"""
+"""Assumption 1 as an lmfit Model; `estimate` returns its least-squares optimum in closed form."""
 
 
 def estimate(norm: FloatArray, first_content: int) -> dict[str, FloatArray]:
     """Return the least-squares optimum of `profile` for a mean profile of norms, (..., token).
 
-    C, lam, cv_profile (population standard deviation over mean), rmse (units of the value states);
-    each (...).
+    Returns C, lam, cv_profile (population standard deviation over mean) and rmse (units of the
+    value states), each (...).
 
     >>> best = estimate(np.array([0.5, 1.9, 2.1]), first_content=1)
     >>> print(f"C = {best['C']:.2f}, λ = {best['lam']:.2f}, CV = {best['cv_profile']:.3f}")
@@ -81,15 +80,13 @@ def _sink(norm: FloatArray, first_content: int) -> FloatArray:
 
 
 def estimates(norm: FloatArray, first_content: int) -> dict[str, Estimate]:
-    """Return every estimate of /norms with its document jackknife, (kv_head,), of norms
-    (document, kv_head, token).
+    """Return every estimate of /norms with its document jackknife, (kv_head,), from norms of one
+    layer, (document, kv_head, token).
     """
     content = norm[..., first_content:]
     carries: BoolArray = np.asarray(np.isfinite(content).any(axis=-1))
-    best, without = (
-        estimate(mean_over_documents(norm), first_content),
-        estimate(leave_one_out_mean(norm), first_content),
-    )
+    best = estimate(mean_over_documents(norm), first_content)
+    without = estimate(leave_one_out_mean(norm), first_content)
     cv = estimate(norm, first_content)["cv_profile"]
     best["cv_token"], without["cv_token"] = mean_over_documents(cv), leave_one_out_mean(cv)
     best["trend"] = trend(mean_over_documents(content))
@@ -104,10 +101,10 @@ def estimates(norm: FloatArray, first_content: int) -> dict[str, Estimate]:
 
 
 def fit_layer(norm: FloatArray, first_content: int) -> dict[str, Value]:
-    """Fit Assumption 1 to the value heads of one layer, (document, kv_head, token).
+    """Fit Assumption 1 to the KV heads of one layer, (document, kv_head, token).
 
-    Returns what `variables.HEADS` names but compressed_documents, without the dim layer;
-    `compressed` and `secondary` (bool) are masks of the content tokens.
+    Returns the numbers of `variables.HEADS` but compressed_documents, and `compressed` and
+    `secondary`, masks of content tokens.
     """
     content = norm[..., first_content:]
     small = compressed(content)
@@ -131,34 +128,32 @@ def fit_layer(norm: FloatArray, first_content: int) -> dict[str, Value]:
 def problems(
     norm: FloatArray, first_content: int, fitted: Mapping[str, Estimate]
 ) -> dict[str, BoolArray]:
-    """Return where each of FLAGS applies, (kv_head,): together they account for every NaN of
-    what was `fitted` to the norms.
-    """
+    """Return the mask of each of FLAGS, (kv_head,); together they explain every NaN of `fitted`."""
     known = np.isfinite(norm[..., first_content:])
     carries: BoolArray = np.asarray(known.any(axis=-1))
     documents = carries.sum(axis=0)
     positions = (known | ~carries[..., None]).all(axis=0).sum(axis=-1)
-    seen: BoolArray = np.asarray(documents > 0)
+    has_norms: BoolArray = np.asarray(documents > 0)
     return {
-        "no_norms": ~seen,
+        "no_norms": ~has_norms,
         "one_document": documents == 1,
         "two_documents": documents == 2,
-        "few_tokens": seen & ((known.any(axis=0).sum(axis=-1) < FEWEST_TOKENS) | (positions < 2)),
-        "holes": seen & (known != carries[..., None]).any(axis=(0, 2)),
-        "zero_norms": seen & ~(fitted["C"].value > 0),
+        "few_tokens": has_norms & ((known.any(axis=0).sum(axis=-1) < MIN_TOKENS) | (positions < 2)),
+        "holes": has_norms & (known != carries[..., None]).any(axis=(0, 2)),
+        "zero_norms": has_norms & ~(fitted["C"].value > 0),
         "constant": (
             (documents > 1) & (positions > 1) & ~np.isfinite(fitted["share_residual"].value)
         ),
-        "no_sink": seen & ~np.isfinite(_sink(norm, first_content)).all(axis=0, where=carries),
-        "none_compressed": seen & (fitted["compressed_share"].value == 0),
+        "no_sink": has_norms & ~np.isfinite(_sink(norm, first_content)).all(axis=0, where=carries),
+        "none_compressed": has_norms & (fitted["compressed_share"].value == 0),
     }
 
 
 def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dataset:
-    """Fit Assumption 1 to every value head.
+    """Fit Assumption 1 to every KV head.
 
-    Estimates are those of the document mean of ‖v_i‖; cv_token is the mean over documents of each
-    document's own CV.
+    Estimates use the document mean of ‖v_i‖; cv_token is the mean over documents of the CV within a
+    document.
 
     Args:
         capture: a /capture dataset; uses the variables of NEEDS, tokens and sink_visible (layer),
@@ -166,42 +161,46 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
         progress: called with the fraction done after each layer.
 
     Returns:
-        What `variables` names, over (layer, kv_head), by document, by position and by layer; lists
-        along compressed_token (left out without token_id) and secondary_sink. x_se, x_lower and
-        x_upper stand beside an estimate x; flags say why a number is NaN.
+        The variables of `variables`, by (layer, kv_head), document, position and layer; lists along
+        compressed_token (omitted without token_id) and secondary_sink. An estimate x comes with
+        x_se, x_lower and x_upper; flags say why a number is NaN.
 
     Raises:
         InputError: if a variable is missing, misshapen or empty.
     """
     require(capture, NEEDS)
     layers: list[dict[str, Value]] = []
-    known = "token_id" in capture
+    has_ids = "token_id" in capture
     token_id = np.full((capture.sizes["document"], capture.sizes["position"]), -1)
-    if known:
+    if has_ids:
         token_id = capture["token_id"].transpose("document", "position").values.astype(np.int64)
     ids, codes = np.unique(token_id, return_inverse=True)
     hits, counted, sinks = [], [], []
     for layer in tracked(range(capture.sizes["layer"]), progress):
-        seen = layer_tokens(capture, layer)
-        norm = capture["value_norm"][:, layer, :, seen.start :].values.astype(np.float64)
+        visible = layer_tokens(capture, layer)
+        norm = capture["value_norm"][:, layer, :, visible.start :].values.astype(np.float64)
         norm[~np.isfinite(norm)] = np.nan
-        result = fit_layer(norm, seen.first_content)
+        result = fit_layer(norm, visible.first_content)
         small, secondary = (np.asarray(result[name]) for name in ("compressed", "secondary"))
-        first = seen.start + seen.first_content
-        own = codes.reshape(token_id.shape)[:, first:]
-        hits.append(occurrences(own, small, ids.size))
-        counted.append(occurrences(own, np.isfinite(norm[..., seen.first_content :]), ids.size))
+        first = visible.start + visible.first_content
+        content_codes = codes.reshape(token_id.shape)[:, first:]
+        hits.append(occurrences(content_codes, small, ids.size))
+        counted.append(
+            occurrences(content_codes, np.isfinite(norm[..., visible.first_content :]), ids.size)
+        )
         sinks.append(np.pad(secondary.sum(axis=0), (first, 0)))
         result["compressed_documents"] = np.pad(small.sum(axis=0), ((0, 0), (first, 0)))
         layers.append(result)
     out = variables(HEADS, stack_layers(HEADS, layers)) | {"sink_visible": sink_flag(capture)}
     tokens = compressed_tokens(ids, np.stack(hits), np.stack(counted))
     positions = sink_positions(token_id, np.sum(sinks, axis=0))
-    out |= variables(TOKENS if known else (), tokens)
-    out |= variables(POSITIONS if known else POSITIONS[:-1], positions)
+    out |= variables(TOKENS if has_ids else (), tokens)
+    out |= variables(POSITIONS if has_ids else POSITIONS[:-1], positions)
     return xr.Dataset(
         out,
         coords={
-            d: capture[d].variable for d in ("document", *DIMS, "position") if d in capture.coords
+            dim: capture[dim].variable
+            for dim in ("document", *DIMS, "position")
+            if dim in capture.coords
         },
     )

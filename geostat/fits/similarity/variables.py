@@ -1,295 +1,159 @@
-"""Variables of /similarity: their records."""
+"""Records of the variables of /similarity."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Final
 
+from empirical.schema import Quantity
 from geostat.datasets.flags import codes, flags
-from geostat.datasets.variable import Variable
-from geostat.fits.similarity.forms import FORMS
+from geostat.fits.similarity.forms import FORMS, PARAMETER
+from geostat.fits.table import table
 
-HEAD, GRAM, BINS = (
-    ("layer", "kv_head"),
-    ("gram", "layer", "kv_head"),
-    ("layer", "kv_head", "lag_bin"),
-)
-_DECAY, _SINK, _FIGURE = "Assumption 2.1", "Assumption 2.2", "Fig. 3"
+HEAD: Final = ("layer", "kv_head")
+GRAM: Final = ("gram", *HEAD)
 
 FIT_REASONS: Final = {
     "no_data": "no document has a finite cosine",
     "too_few_lags": "fewer lags than parameters",
-    "not_converged": "solver or lmfit did not converge; no errors",
-    "at_bound": "a parameter is at its bound or undetermined; it has no error",
-    "singular": "the parameters cannot be told apart; no errors",
-    "one_document": "one document: no errors, no left-out loss",
+    "not_converged": "solver or lmfit did not converge; no standard errors",
+    "at_bound": "a parameter is at its bound or undetermined, without standard error",
+    "singular": "the parameters cannot be distinguished; no standard errors",
+    "one_document": "one document: no standard errors, no held-out loss",
     "replicates": (
-        "a fit without one of the documents failed or is at a bound: errors are rough or missing"
+        "a leave-one-out fit failed or is at a bound: standard errors are rough or missing"
     ),
-    "infeasible_content": "no vectors have these cosines, whatever the sink",
-    "saturated": "as many parameters as lags: it meets them all, and its errors would say nothing",
+    "infeasible_content": "the Gram matrix of content tokens is not positive semidefinite",
+    "saturated": "as many parameters as lags: the fit is exact, standard errors are meaningless",
 }
 HEAD_REASONS: Final = {
     "no_data": "no document has a finite cosine",
-    "one_document": "one document: no errors, the form is chosen by BIC",
+    "one_document": "one document: no standard errors, BIC chooses the form",
     "no_sink_visible": "the analysed query does not see the sink",
     "no_sink_cosine": "the sink is visible, but its cosines are not finite",
     "steady_cosine": "the mean cosine is the same at every lag",
     "no_drift": "fewer than two blocks of positions share a lag bin",
-    "two_documents": "two documents: drift_rms has no error",
-    "no_dimension": "the capture does not tell the head's dimension: no floors",
+    "two_documents": "two documents: drift_rms has no standard error",
+    "no_dimension": "the capture lacks the head dimension: no chance levels",
 }
 
-_form = partial(Variable, equation=_DECAY, dims=GRAM)
-_fitted = partial(_form, estimated=True)
-_BETA_NOTE = {
-    "note": "an exponent without unit in the power forms; NaN for the constant, which has none"
-}
-_LOSS, _EXCESS = r"\mathcal{L}_{\mathrm{out}}", r"\Delta\mathcal{L}_{\mathrm{out}}"
-BY_FORM: Final = (
-    _fitted("beta", "decay of similarity", "1/token", r"\beta", more=_BETA_NOTE, judged=True),
-    _fitted("offset", "cosine at long lags; 0 for forms without", "1", "c", judged=True),
-    _fitted("stretch", "exponent of the stretched form; 1 for the others", "1", "s"),
-    _fitted(
-        "mae_by_lag",
-        "mean over lags of |mean cosine - model|",
-        "1",
-        r"\mathrm{MAE}_{\mathrm{lag}}",
-        equation=_FIGURE,
-        judged=True,
-    ),
-    _fitted(
-        "mae_by_pair",
-        "mean over pairs of |cosine - model|, density uniform within histogram bins",
-        "1",
-        r"\mathrm{MAE}_{\mathrm{pair}}",
-        equation=_FIGURE,
-        more={"interval": "95% document jackknife, t(K-1), the fit held fixed"},
-    ),
-    _form(
-        "rmse",
-        "root mean squared residual of the mean cosine by lag, weighted by pairs",
-        "1",
-        r"\mathrm{RMSE}",
-    ),
-    _form(
-        "r2",
-        "coefficient of determination of the mean cosine by lag, weighted by pairs",
-        "1",
-        "R^2",
-    ),
-    _form(
-        "loss_left_out",
-        "mean squared residual of a document under the fit to the others, weighted by pairs",
-        "1",
-        _LOSS,
-    ),
-    _form(
-        "loss_left_out_se",
-        "standard error over documents of the left-out loss",
-        "1",
-        rf"\mathrm{{se}}({_LOSS})",
-    ),
-    _form(
-        "loss_excess",
-        "left-out loss above that of the best form, mean over documents",
-        "1",
-        _EXCESS,
-    ),
-    _form(
-        "loss_excess_se",
-        "standard error over documents of the excess loss",
-        "1",
-        rf"\mathrm{{se}}({_EXCESS})",
-    ),
-    _form(
-        "within_one_se",
-        "the form's excess loss is within its standard error",
-        "1",
-        r"\Delta\mathcal{L} \leq \mathrm{se}",
-    ),
-    _form(
-        "clearly_lowest",
-        "left-out loss is the lowest, every other form's above it by a paired t-test at 95%",
-        "1",
-        r"\Delta\mathcal{L} > t\,\mathrm{se}",
-    ),
-    _form("bic", "Bayesian information criterion, assuming independent lags", "1", r"\mathrm{BIC}"),
-    _form(
-        "aicc",
-        "Akaike information criterion, corrected, assuming independent lags",
-        "1",
-        r"\mathrm{AICc}",
-    ),
-    _form(
-        "rho0_edge",
-        "largest sink cosine for which the fitted Gram is feasible",
-        "1",
-        r"|\rho_0|_{\max}",
-        equation="Assumption 2",
-    ),
-    _form(
-        "feasible",
-        "the fitted Gram with its own sink cosine is positive semidefinite",
-        "1",
-        r"G \succeq 0",
-        equation="Assumption 2",
-    ),
-    _form(
-        "beta_at_bound",
-        "the optimum of beta is at a bound (0, or 20 at lag 1)",
-        "1",
-        r"\beta \in \{0, 20\}",
-    ),
-    _form(
-        "offset_at_bound",
-        "the optimum of the offset is at a bound (-1 or 1) or undetermined (beta = 0)",
-        "1",
-        r"c \in \{-1, 1\}",
-    ),
-    _form(
-        "stretch_at_bound",
-        "the optimum of the stretch is at a bound (0.1 or 4) or undetermined",
-        "1",
-        r"s \in \{0.1, 4\}",
-    ),
-    _form("converged", "solver and lmfit both converged", "1", r"\mathrm{ok}"),
-    _form("singular", "lmfit's covariance is singular", "1", r"\det\Sigma = 0"),
-    _form(
-        "beta_se_lags",
-        "standard error of beta by lmfit, lags taken as independent",
-        "1/token",
-        r"\mathrm{se}_{\mathrm{lags}}(\beta)",
-    ),
-    _form(
-        "offset_se_lags",
-        "standard error of the offset by lmfit, lags taken as independent",
-        "1",
-        r"\mathrm{se}_{\mathrm{lags}}(c)",
-    ),
-    _form(
-        "stretch_se_lags",
-        "standard error of the stretch by lmfit, lags taken as independent",
-        "1",
-        r"\mathrm{se}_{\mathrm{lags}}(s)",
-    ),
-    flags("flags", "why a number of a fit is missing or rough", FIT_REASONS, GRAM),
-    Variable("parameters", "free parameters of the form", "1", "p", _DECAY, dims=("gram",)),
+_form = partial(Quantity, equation="Assumption 2.1", dims=GRAM)
+_PARAMETERS: Final = table(
+    r"""
+    beta | 1/token | \beta | decay of similarity | tested | note: a unitless exponent in the power
+        forms; NaN for the constant, which has no decay
+    offset | 1 | c | cosine at long lags; 0 for forms without offset | tested
+    stretch | 1 | s | exponent of the stretched form; 1 for the others | estimated
+""",
+    equation="Assumption 2.1",
+    dims=GRAM,
 )
-
-_head = partial(Variable, dims=HEAD)
-_estimate = partial(_head, estimated=True)
-_drift = partial(_estimate, equation=_DECAY)
-_gain = partial(_head, equation=_DECAY)
+BY_FORM: Final = (
+    *_PARAMETERS.values(),
+    *table(
+        r"""
+    mae_by_lag | 1 | \mathrm{MAE}_{\mathrm{lag}} | mean over lags of |mean cosine - model| | tested
+        | Fig. 3
+    mae_by_pair | 1 | \mathrm{MAE}_{\mathrm{pair}} | mean over pairs of |cosine - model|, density
+        uniform within histogram bins | estimated | Fig. 3 | interval: 95% document jackknife,
+        t(K-1), the fit held fixed
+    rmse | 1 | \mathrm{RMSE} | root mean squared residual of the mean cosine by lag, weighted by
+        pairs
+    r2 | 1 | R^2 | coefficient of determination of the mean cosine by lag, weighted by pairs
+    loss_held_out | 1 | \mathcal{L}_{\mathrm{out}} | mean squared residual of a held-out document,
+        weighted by pairs
+    loss_held_out_se | 1 | \mathrm{se}(\mathcal{L}_{\mathrm{out}}) | standard error over documents
+        of the held-out loss
+    loss_excess | 1 | \Delta\mathcal{L}_{\mathrm{out}} | held-out loss minus that of the best form,
+        mean over documents
+    loss_excess_se | 1 | \mathrm{se}(\Delta\mathcal{L}_{\mathrm{out}}) | standard error over
+        documents of the excess loss
+    within_one_se | 1 | \Delta\mathcal{L} \leq \mathrm{se} | the form's excess loss is within its
+        standard error
+    clearly_lowest | 1 | \Delta\mathcal{L} > t\,\mathrm{se} | lowest held-out loss, below every
+        other form's by a paired t-test at 95%
+    bic | 1 | \mathrm{BIC} | Bayesian information criterion, assuming independent lags
+    aicc | 1 | \mathrm{AICc} | Akaike information criterion, corrected, assuming independent lags
+    rho0_edge | 1 | |\rho_0|_{\max} | largest sink cosine for which the fitted Gram is feasible |
+        Assumption 2
+    feasible | 1 | G \succeq 0 | the fitted Gram with the head's sink cosine is positive
+        semidefinite | Assumption 2
+""",
+        equation="Assumption 2.1",
+        dims=GRAM,
+    ).values(),
+    *(
+        _form(
+            f"{name}_at_bound",
+            f"the optimum of {parameter.called} is {parameter.bound}",
+            "1",
+            parameter.bound_symbol,
+        )
+        for name, parameter in PARAMETER.items()
+    ),
+    *table(
+        r"""
+    converged | 1 | \mathrm{ok} | solver, and lmfit where it refines, converged
+    singular | 1 | \det\Sigma = 0 | the covariance of the parameters is singular
+""",
+        equation="Assumption 2.1",
+        dims=GRAM,
+    ).values(),
+    *(
+        _form(
+            f"{name}_se_lags",
+            f"standard error of {PARAMETER[name].called}, if lags were independent",
+            record.units,
+            rf"\mathrm{{se}}_{{\mathrm{{lags}}}}({record.symbol})",
+        )
+        for name, record in _PARAMETERS.items()
+    ),
+    flags("flags", "why a number of a fit is missing or imprecise", FIT_REASONS, GRAM),
+    _form("parameters", "free parameters of the form", "1", "p", dims=("gram",)),
+)
 BY_HEAD: Final = (
-    _estimate(
-        "rho0",
-        "cosine between the sink and a content token",
-        "1",
-        r"\rho_0",
-        _SINK,
-        judged=True,
-    ),
-    _estimate(
-        "rho0_spread",
-        "standard deviation of the sink cosine over tokens of a document",
-        "1",
-        r"\mathrm{sd}_j(\rho_{0j})",
-        _SINK,
-    ),
-    _estimate(
-        "sink_slope",
-        "change of the sink cosine from the first content token to the last",
-        "1",
-        r"\Delta_j\rho_{0j}",
-        _SINK,
-        judged=True,
-    ),
-    _estimate(
-        "negative_fraction",
-        "share of negative cosines among pairs of content tokens",
-        "1",
-        r"\mathrm{P}(\rho_{ij} < 0)",
-        "eq. (6)",
-    ),
-    _drift(
-        "drift_slope",
-        "change of the mean cosine at fixed lag from the first token to the last",
-        "1",
-        r"\Delta_i\rho_{i,i+k}",
-        judged=True,
-    ),
-    _drift(
-        "drift_rms",
-        "root mean square deviation of the mean cosine of a block of positions from its lag's,"
-        " noise removed",
-        "1",
-        r"\mathrm{rms}_i(\rho_{i,i+k})",
-    ),
-    _drift(
-        "drift_slope_by_lag",
-        "change of the mean cosine in a lag bin from the first token to the last",
-        "1",
-        r"\Delta_i\rho_{i,i+k}",
-        dims=BINS,
-    ),
-    _head(
-        "rho0_spread_floor",
-        "spread that tokens of one true sink cosine have in d dimensions, (1 − ρ₀²)/√d",
-        "1",
-        r"(1-\rho_0^2)/\sqrt{d}",
-        _SINK,
-    ),
-    _head(
-        "drift_document_rms",
-        "root mean square deviation of a block's mean cosine from its lag's in single documents,"
-        " noise included",
-        "1",
-        r"\mathrm{rms}_{i,k}",
-        _DECAY,
-    ),
-    _head(
-        "chance_by_lag",
-        "error by lag of a zero cosine for independent random directions, mean over lags of √(2/(π"
-        " d m_k K))",
-        "1",
-        r"\mathrm{E}|\bar c_k|",
-        _FIGURE,
-    ),
-    Variable(
-        "chance_by_pair",
-        "mean absolute cosine of two independent random directions, about √(2/(π d))",
-        "1",
-        r"\mathrm{E}|\cos|",
-        _FIGURE,
-    ),
-    _gain(
-        "offset_gain",
-        "left-out loss of the exponential form minus that of the offset form",
-        "1",
-        _EXCESS,
-    ),
-    _gain(
-        "offset_gain_se",
-        "standard error over documents of the offset's gain",
-        "1",
-        rf"\mathrm{{se}}({_EXCESS})",
-    ),
-    _gain(
-        "offset_preferred",
-        "the offset's gain exceeds one standard error (by BIC with one document)",
-        "1",
-        r"c \neq 0",
-    ),
-    _head("documents", "documents that carry the head", "1", "K"),
-    flags("head_flags", "why a number of a head is missing or rough", HEAD_REASONS, HEAD),
+    *table(
+        r"""
+    rho0 | 1 | \rho_0 | cosine between the sink and a content token | tested | Assumption 2.2
+    rho0_spread | 1 | \mathrm{sd}_j(\rho_{0j}) | standard deviation of the sink cosine over tokens
+        within a document | estimated | Assumption 2.2
+    sink_slope | 1 | \Delta_j\rho_{0j} | change of the sink cosine from the first content token to
+        the last | tested | Assumption 2.2
+    negative_fraction | 1 | \mathrm{P}(\rho_{ij} < 0) | share of negative cosines among pairs of
+        content tokens | estimated | eq. (6)
+    drift_slope | 1 | \Delta_i\rho_{i,i+k} | change of the mean cosine at fixed lag from the first
+        token to the last | tested
+    drift_rms | 1 | \mathrm{rms}_i(\rho_{i,i+k}) | root mean square deviation of a position block's
+        mean cosine from its lag's mean, noise removed | estimated
+    drift_slope_by_lag | 1 | \Delta_i\rho_{i,i+k} | change of the mean cosine in a lag bin from the
+        first token to the last | estimated | dims: layer kv_head lag_bin
+    rho0_spread_floor | 1 | (1-\rho_0^2)/\sqrt{d} | spread of sink cosines in d dimensions if the
+        true cosine is constant, (1 − ρ₀²)/√d | Assumption 2.2
+    drift_document_rms | 1 | \mathrm{rms}_{i,k} | root mean square deviation of a position block's
+        mean cosine from its lag's mean in single documents, noise included
+    chance_by_lag | 1 | \mathrm{E}|\bar c_k| | chance level of the error by lag for random
+        directions, mean over lags of √(2/(π d m_k K)) | Fig. 3
+    chance_by_pair | 1 | \mathrm{E}|\cos| | mean absolute cosine of two independent random
+        directions, about √(2/(π d)) | Fig. 3 | dims: none
+    offset_gain | 1 | \Delta\mathcal{L}_{\mathrm{out}} | held-out loss of the exponential form minus
+        that of the offset form
+    offset_gain_se | 1 | \mathrm{se}(\Delta\mathcal{L}_{\mathrm{out}}) | standard error over
+        documents of the offset's gain
+    offset_preferred | 1 | c \neq 0 | the offset's gain exceeds one standard error (by BIC with one
+        document)
+    documents | 1 | K | documents that carry the head | none
+""",
+        equation="Assumption 2.1",
+        dims=HEAD,
+    ).values(),
+    flags("head_flags", "why a number of a head is missing or imprecise", HEAD_REASONS, HEAD),
     codes(
         "chosen",
-        "form that predicts left-out documents: the simplest within one standard error of the best",
+        "preferred form: simplest within one standard error of the lowest held-out loss",
         FORMS,
         missing="none",
         symbol=r"\hat f",
-        equation=_DECAY,
+        equation="Assumption 2.1",
         dims=HEAD,
     ),
 )

@@ -1,10 +1,10 @@
-"""Compiled kernels of the search for break points; `break_points` says what is fitted and how.
+"""Compiled kernels of the search for break points; `break_points` describes the fit.
 
-theta = (b, η_osc, ω, η_tail), the last unused when η is shared; indices j count content tokens
-from 0, `first` is the position of the first, T₁ and T₂ are j1 and j2. w is 1 for a known token and
-0 for an unknown one, whose y is 0. One long file on purpose: numba's cache of a kernel watches
-only the kernel's own file, so one that calls into another file goes stale when that one is edited.
-Imports empirical, for its compiler, numpy and numba.
+theta = (b, η_osc, ω, η_tail), the last unused when η is shared; indices j count content tokens from
+0, `first` is the position of the first, T₁ and T₂ are j1 and j2. w is 1 for a known token and 0 for
+an unknown one, whose y is 0. All kernels share one file: numba's cache of a kernel watches only
+that kernel's file, and a kernel that calls another file's goes stale. Imports empirical, for its
+compiler, numpy and numba.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ import numpy as np
 from empirical.measure.compiled import compiled
 
 CANDIDATES = 5
-"""How many of the best frequencies of the coarse search are refined."""
+"""Number of best coarse frequencies that are refined."""
 MIN_OSCILLATION = 8
-"""Fewest tokens an oscillation may span: with fewer, four free parameters fit anything."""
+"""Minimum number of tokens of an oscillation; with fewer, four free parameters fit anything."""
 TOGETHER = 256
-"""Frequencies that the coarse search takes at once: what it keeps of them fits the cache."""
+"""Number of frequencies per batch of the coarse search: its sums fit the cache."""
 STRIDE = 32
-"""Tokens whose cosines are made from that of the first of them."""
+"""Number of tokens whose cosines are computed from that of the first."""
 ETA_MAX = 0.99
-"""Largest η where there is an oscillation; at 1 its logarithm has no bound."""
+"""Largest η of an oscillation; at η = 1 its logarithm is unbounded."""
 
 
 @compiled()
 def _waves(omega, first, start, stop, cosine, sine):  # type: ignore[no-untyped-def]
-    """Write cos ωi and sin ωi of tokens start to stop − 1: those of every STRIDE-th token, turned
-    by ω, 2ω, …, which takes four multiplications where two cosines take fifty operations.
+    """Write cos ωi and sin ωi of tokens start to stop − 1.
+
+    Those of every STRIDE-th token are rotated by ω, 2ω, …: four multiplications instead of the
+    fifty operations of two cosines.
     """
     turn_cosine, turn_sine = np.empty(STRIDE), np.empty(STRIDE)
     for k in range(min(STRIDE, stop - start)):
@@ -56,8 +58,9 @@ def _level_sums(y, w, b):  # type: ignore[no-untyped-def]
 
 @compiled(fastmath={"reassoc", "contract"})
 def _tail_sums(y, w, b, tail):  # type: ignore[no-untyped-def]
-    """Return Σ w, Σ w u, Σ w u², Σ w r, Σ w u r and Σ w r² of residuals r = y − b − tail·u, where
-    the tokens are u = 1, 2, … beyond T₂.
+    """Return Σ w, Σ w u, Σ w u², Σ w r, Σ w u r and Σ w r².
+
+    The residuals are r = y − b − tail·u; u = 1, 2, … counts tokens after T₂.
     """
     weight, one, two, r_sum, ur, rr = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for j in range(y.size):
@@ -74,8 +77,9 @@ def _tail_sums(y, w, b, tail):  # type: ignore[no-untyped-def]
 
 @compiled(fastmath={"reassoc", "contract"})
 def _oscillation_sums(y, w, b, eta, x, cosine, sine, log, hess, bend, grad):  # type: ignore[no-untyped-def]
-    """Add what tokens from position x on, that oscillate, add to `normal_equations`; `log` is
-    log(1 + η cos ωi).
+    """Add the sums of oscillating tokens from position x to those of `normal_equations`.
+
+    `log` is log(1 + η cos ωi).
     """
     weight, r_sum, rr = 0.0, 0.0, 0.0
     h1, h2, h11, h12, h22, g1, g2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -117,8 +121,9 @@ def _oscillation_sums(y, w, b, eta, x, cosine, sine, log, hess, bend, grad):  # 
 
 @compiled()
 def normal_equations(theta, y, w, first, j1, j2, shared, hess, bend, grad, waves):  # type: ignore[no-untyped-def]
-    """Write J'J, J'J − Σ r ∇²model and J'r for theta = (b, η_osc, ω, η_tail), and return the
-    sum of squares. w is 0 or 1; `waves` is room for three rows of y's length.
+    """Write J'J, J'J − Σ r ∇²model and J'r for theta = (b, η_osc, ω, η_tail).
+
+    Returns the sum of squares. w is 0 or 1; `waves` is a buffer of three rows of y's length.
     """
     hess[:] = 0.0
     bend[:] = 0.0
@@ -165,8 +170,9 @@ def normal_equations(theta, y, w, first, j1, j2, shared, hess, bend, grad, waves
 
 @compiled()
 def solve_step(matrix, hess, grad, damping, free, step):  # type: ignore[no-untyped-def]
-    """Solve (matrix + damping·diag J'J) step = J'r on the free parameters by elimination;
-    return False unless positive definite.
+    """Solve (matrix + damping·diag J'J) step = J'r on the free parameters by elimination.
+
+    Returns False unless the matrix is positive definite.
     """
     m = np.zeros((4, 5))
     for a in range(4):
@@ -195,11 +201,11 @@ def solve_step(matrix, hess, grad, damping, free, step):  # type: ignore[no-unty
 
 @compiled()
 def descend(theta, y, w, first, j1, j2, shared, tolerance, limit):  # type: ignore[no-untyped-def]
-    """Damped Newton with the break points held; theta is moved in place. Returns (squares,
+    """Run damped Newton with fixed break points, which updates theta in place; return (squares,
     converged).
 
-    J'J stands in where the Hessian is not positive definite. J'J alone would take hundreds of steps
-    where residuals are large, as they are in real heads.
+    J'J replaces the Hessian where the Hessian is not positive definite. J'J alone would take
+    hundreds of steps where residuals are large, as in real heads.
     """
     n = y.size
     low = np.array([-np.inf, 0.0, 2.0 * np.pi / max(j2 - j1, 2), 0.0])
@@ -228,7 +234,7 @@ def descend(theta, y, w, first, j1, j2, shared, tolerance, limit):  # type: igno
         for a in range(4):
             trial[a] = min(max(theta[a] + (step[a] if free[a] else 0.0), low[a]), high[a])
             small = small and abs(trial[a] - theta[a]) <= tolerance * (abs(theta[a]) + 1e-8)
-        # Most steps are taken: what the next one needs is made with the trial's sum of squares.
+        # Most steps are accepted: the trial also computes the derivatives of the next step.
         loss = normal_equations(
             trial, y, w, first, j1, j2, shared, other_hess, other_bend, other_grad, waves
         )
@@ -252,9 +258,7 @@ def descend(theta, y, w, first, j1, j2, shared, tolerance, limit):  # type: igno
 
 @compiled()
 def scan(theta, y, w, first, shared):  # type: ignore[no-untyped-def]
-    """Return the exactly best pair of break points (j1, j2) at theta, by a prefix maximum over
-    j1.
-    """
+    """Return the exact best pair of break points (j1, j2) at theta, by a prefix maximum over j1."""
     n = y.size
     reach = max(MIN_OSCILLATION, int(np.ceil(2.0 * np.pi / theta[2] - 1e-9)))
     tail = np.zeros(n)
@@ -269,7 +273,7 @@ def scan(theta, y, w, first, shared):  # type: ignore[no-untyped-def]
             tail[j2] = theta[1] * (theta[1] * suu - 2.0 * suy)
         elif suy > 0.0 and suu > 0.0:
             tail[j2] = -suy * suy / suu
-    cost = np.zeros(n)  # of j2's oscillation back to the start, against a plateau
+    cost = np.zeros(n)  # oscillation from the start to j2, relative to a plateau
     cosine, sine = np.empty(n), np.empty(n)
     _waves(theta[2], first, 0, n, cosine, sine)
     total = 0.0
@@ -289,8 +293,8 @@ def scan(theta, y, w, first, shared):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def settle(theta, y, w, first, j1, j2, shared, rounds):  # type: ignore[no-untyped-def]
-    """Alternate exact break points and descent until neither moves; returns (squares, j1, j2)."""
+def refine(theta, y, w, first, j1, j2, shared, rounds):  # type: ignore[no-untyped-def]
+    """Alternate exact break points and descent until neither changes; return (squares, j1, j2)."""
     squares, _ = descend(theta, y, w, first, j1, j2, shared, 1e-4, 12)
     other = theta.copy()
     for _ in range(rounds):
@@ -308,7 +312,7 @@ def settle(theta, y, w, first, j1, j2, shared, rounds):  # type: ignore[no-untyp
 
 @compiled()
 def climb(theta, y, w, first, j1, j2, shared, squares):  # type: ignore[no-untyped-def]
-    """Move T2, then T1, by 1 to 16 tokens while that helps; returns (squares, j1, j2)."""
+    """Move T₂, then T₁, by 1 to 16 tokens while the loss falls; return (squares, j1, j2)."""
     n = y.size
     other = theta.copy()
     for _ in range(40):
@@ -361,23 +365,15 @@ def _monotone(y, w, out):  # type: ignore[no-untyped-def]
     for j in range(n):
         r = y[j] - best_b - best_eta * max(j - best_j, 0)
         squares += w[j] * r * r
-    out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7] = (
-        squares,
-        best_b,
-        0.0,
-        best_eta,
-        np.nan,
-        best_j,
-        best_j,
-        1.0,
-    )
+    out[0], out[1], out[2], out[3] = squares, best_b, 0.0, best_eta
+    out[4], out[5], out[6], out[7] = np.nan, best_j, best_j, 1.0
 
 
 @compiled(fastmath={"contract"})
 def _project(rows, cosines, starts, projected):  # type: ignore[no-untyped-def]
     """Write Σ r cos(ωi) of each row over each block, for every frequency: (row, block, frequency).
 
-    Rows go together through the cosines, (token, frequency), which are many megabytes.
+    All rows share one pass over the cosines, (token, frequency), which take many megabytes.
     """
     projected[:] = 0.0
     for k in range(starts.size - 1):
@@ -391,15 +387,14 @@ def _project(rows, cosines, starts, projected):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _tails(r, w, starts, etas):  # type: ignore[no-untyped-def]
-    """Return the best gain of a tail that starts within each block, and where: row e at slope
-    etas[e], last row at the best slope.
+    """Return the best gain of a tail that starts within each block, and its start.
+
+    Row e has slope etas[e]; the last row has the best slope.
     """
     n, slopes = r.size, etas.size
     blocks = starts.size - 1
-    gain, where = (
-        np.full((slopes + 1, blocks), np.inf),
-        np.zeros((slopes + 1, blocks), dtype=np.int64),
-    )
+    gain = np.full((slopes + 1, blocks), np.inf)
+    where = np.zeros((slopes + 1, blocks), dtype=np.int64)
     s0, su, suu, sy, suy = 0.0, 0.0, 0.0, 0.0, 0.0
     k = blocks - 1
     for j2 in range(n - 1, -1, -1):
@@ -424,7 +419,7 @@ def _tails(r, w, starts, etas):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _add_block(cos2, cos, projected, swing, mean, own, block, old, new):  # type: ignore[no-untyped-def]
-    """Add one block's oscillation to the sums, and keep the largest sum and its block."""
+    """Add one block's oscillation to the sums, and update the largest sum and its block."""
     sums, top, at = old
     new_sums, new_top, new_at = new
     for f in range(cos2.size):
@@ -439,7 +434,7 @@ def _add_block(cos2, cos, projected, swing, mean, own, block, old, new):  # type
 
 @compiled()
 def _keep_best(sums, top, at, shared, separate, place, score, other, pick, other_pick):  # type: ignore[no-untyped-def]
-    """Keep the least gain of each frequency, of both forms, and where it is."""
+    """Update the smallest gain of each frequency, for both forms, and its place."""
     for f in range(sums.size):
         base = sums[f] - top[f]
         less, other_less = base + shared < score[f], base + separate < other[f]
@@ -451,15 +446,15 @@ def _keep_best(sums, top, at, shared, separate, place, score, other, pick, other
 
 @compiled()
 def _coarse(projected, block_cos, block_cos2, block_r, starts, fastest, etas, tails, score, picks):  # type: ignore[no-untyped-def]
-    """Write, for each oscillating form and frequency, the best coarse gain over amplitudes and
-    pairs of blocks, and where it is: (amplitude·B + last block)·B + first block, B = blocks + 1.
+    """Write the best coarse gain over amplitudes and pairs of blocks, for each form and frequency.
 
-    Arrays of blocks are (block, frequency), so that the inner loops go over frequencies, TOGETHER
-    at a time; `fastest` is that of `break_points`.
+    The place of the best is (amplitude·B + last block)·B + first block, B = blocks + 1. Arrays of
+    blocks are (block, frequency): inner loops run over frequencies, TOGETHER at a time. `fastest`
+    is that of `break_points`.
     """
     blocks, count = projected.shape
     score[:] = np.inf
-    # Of the oscillation from the start to each block, and the largest so far, with its block.
+    # Sums of the oscillation from the start to each block; the largest sum, and its block.
     sums, top = np.zeros((blocks + 1, TOGETHER)), np.zeros((blocks + 1, TOGETHER))
     at = np.zeros((blocks + 1, TOGETHER), dtype=np.int64)
     for begin in range(0, count, TOGETHER):
@@ -473,13 +468,13 @@ def _coarse(projected, block_cos, block_cos2, block_r, starts, fastest, etas, ta
                 old, new = (sums[k], top[k], at[k]), (sums[k + 1], top[k + 1], at[k + 1])
                 _add_block(cos2, cos, projected[k, begin:end], swing, mean, own, k + 1, old, new)
             for k in range(1, blocks + 1):
-                # A tail that starts inside block k: the oscillation is counted to the block's start
-                # only, lest it fit the tail.
+                # A tail that starts inside block k: the oscillation ends at the block's start, to
+                # not fit the tail.
                 shared = tails[e, k] if k < blocks else 0.0
                 separate = tails[etas.size, k] if k < blocks else 0.0
                 place = (e * (blocks + 1) + k) * (blocks + 1)
-                # An oscillation from block a on must hold a period: of the blocks that a frequency
-                # may start from, the last is a from `fastest` of a to that of a + 1.
+                # An oscillation from block a must span a period. a is the last allowed first block
+                # for the frequencies from `fastest` of a up to `fastest` of a + 1.
                 stop = end
                 for a in range(k - 1, -1, -1):
                     start = max(fastest[starts[k] - starts[a]], begin)
@@ -503,23 +498,9 @@ def _coarse(projected, block_cos, block_cos2, block_r, starts, fastest, etas, ta
 
 
 @compiled()
-def _oscillating(  # type: ignore[no-untyped-def]
-    y,
-    w,
-    r,
-    projected,
-    first,
-    level,
-    slope,
-    frequencies,
-    block_cos,
-    block_cos2,
-    starts,
-    fastest,
-    etas,
-    out,
-):
+def _oscillating(y, w, r, projected, first, level, slope, grids, etas, out):  # type: ignore[no-untyped-def]
     """Write the best shared (out[0]) and separate (out[1]) fit of one row: steps 2-4."""
+    frequencies, block_cos, block_cos2, starts, fastest = grids
     n, blocks = y.size, starts.size - 1
     block_r = np.zeros(blocks)
     for k in range(blocks):
@@ -528,10 +509,8 @@ def _oscillating(  # type: ignore[no-untyped-def]
     if slope > 0.0:  # a long tail fixes a shared η better than any grid
         etas = np.append(etas, min(slope, ETA_MAX))
     tails, where = _tails(r, w, starts, etas)
-    scores, picks = (
-        np.empty((2, frequencies.size)),
-        np.zeros((2, frequencies.size), dtype=np.int64),
-    )
+    scores = np.empty((2, frequencies.size))
+    picks = np.zeros((2, frequencies.size), dtype=np.int64)
     _coarse(projected, block_cos, block_cos2, block_r, starts, fastest, etas, tails, scores, picks)
     for form in range(2):
         shared, score = form == 0, scores[form]
@@ -546,7 +525,7 @@ def _oscillating(  # type: ignore[no-untyped-def]
             j1 = min(max(starts[k1] - 1, 0), j2 - MIN_OSCILLATION)
             if j1 >= 0:
                 theta = np.array([level, etas[e], frequencies[f], etas[e] if shared else slope])
-                squares, j1, j2 = settle(theta, y, w, first, j1, j2, shared, 4)
+                squares, j1, j2 = refine(theta, y, w, first, j1, j2, shared, 4)
                 if squares < best:
                     best, best_1, best_2 = squares, j1, j2
                     best_theta[:] = theta
@@ -555,14 +534,10 @@ def _oscillating(  # type: ignore[no-untyped-def]
             out[form, :] = np.nan
             continue
         best, best_1, best_2 = climb(best_theta, y, w, first, best_1, best_2, shared, best)
-        best, best_1, best_2 = settle(best_theta, y, w, first, best_1, best_2, shared, 8)
+        best, best_1, best_2 = refine(best_theta, y, w, first, best_1, best_2, shared, 8)
         best, converged = descend(best_theta, y, w, first, best_1, best_2, shared, 1e-10, 400)
-        out[form, 0], out[form, 1], out[form, 2], out[form, 4] = (
-            best,
-            best_theta[0],
-            best_theta[1],
-            best_theta[2],
-        )
+        out[form, 0], out[form, 1] = best, best_theta[0]
+        out[form, 2], out[form, 4] = best_theta[1], best_theta[2]
         out[form, 3] = best_theta[1] if shared else (best_theta[3] if best_2 < n - 1 else 0.0)
         out[form, 5], out[form, 6], out[form, 7] = best_1, best_2, 1.0 if converged else 0.0
 
@@ -571,17 +546,15 @@ def _oscillating(  # type: ignore[no-untyped-def]
 def search_rows(  # type: ignore[no-untyped-def]
     rows, first, frequencies, cosines, block_cos, block_cos2, starts, fastest, etas, out
 ):
-    """Fit each row with all forms, in the order of FORMS; with the monotone one only where `out`
-    has room for one.
+    """Fit each row with all forms, in the order of FORMS.
+
+    If `out` has room for one form, only the monotone form is fitted.
     """
     out[:] = np.nan
     oscillates = np.zeros(rows.shape[0], dtype=np.bool_)
     centres = np.zeros(rows.shape[0])
-    centred, weights, residual = (
-        np.zeros(rows.shape),
-        np.zeros(rows.shape),
-        np.zeros(rows.shape),
-    )
+    centred, weights = np.zeros(rows.shape), np.zeros(rows.shape)
+    residual = np.zeros(rows.shape)
     for i in range(rows.shape[0]):
         known = np.isfinite(rows[i])
         count = known.sum()
@@ -598,9 +571,7 @@ def search_rows(  # type: ignore[no-untyped-def]
             if known[j]:
                 y[j] = rows[i, j] - centre
                 spread += y[j] * y[j]
-        if spread <= 1e-24 * count * (
-            1.0 + centre * centre
-        ):  # constant to rounding: nothing to search
+        if spread <= 1e-24 * count * (1.0 + centre * centre):  # constant up to rounding: no search
             out[i, 0, 0], out[i, 0, 1], out[i, 0, 2], out[i, 0, 3] = 0.0, centre, 0.0, 0.0
             out[i, 0, 5], out[i, 0, 6], out[i, 0, 7] = y.size - 1, y.size - 1, 1.0
             continue
@@ -611,24 +582,11 @@ def search_rows(  # type: ignore[no-untyped-def]
     projected = np.empty((rows.shape[0], starts.size - 1, frequencies.size))
     if oscillates.any():
         _project(residual, cosines, starts, projected)
+    grids = (frequencies, block_cos, block_cos2, starts, fastest)
     for i in range(rows.shape[0]):
         if oscillates[i]:
-            _oscillating(
-                centred[i],
-                weights[i],
-                residual[i],
-                projected[i],
-                first,
-                out[i, 0, 1],
-                out[i, 0, 3],
-                frequencies,
-                block_cos,
-                block_cos2,
-                starts,
-                fastest,
-                etas,
-                out[i, 1:],
-            )
+            y, w, r, level, slope = centred[i], weights[i], residual[i], out[i, 0, 1], out[i, 0, 3]
+            _oscillating(y, w, r, projected[i], first, level, slope, grids, etas, out[i, 1:])
         out[i, :, 1] += centres[i]
 
 

@@ -3,12 +3,13 @@ position, lmfit Models, and their fit at given break points.
 
 Source: arXiv 2602.01893, Assumption 3. Forms: *shared* (as printed: one η for oscillation and
 growth), *separate* (η_osc and η_tail), *monotone* (T₁ = T₂: no oscillation). Weights are unitless,
-their logarithms in nats. Imports numpy, lmfit and the phases as theory states them.
+their logarithms in nats. Imports numpy, lmfit and theory's phases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Final
 
 import lmfit
 import numpy as np
@@ -29,19 +30,23 @@ def log_profile(
     t1: FloatArray | float,
     t2: FloatArray | float,
 ) -> FloatArray:
-    """Return log α, nats, of content tokens at positions i behind the sink under Assumption 3; all
-    broadcast.
+    """Return log α, in nats, of content tokens under Assumption 3; the arguments broadcast.
 
-    log p_base is in nats; eta_osc, 0 ≤ η < 1, and eta_tail, nats per token, are one in the printed
-    form; ω is in radians per token. T₁ is the last position of the plateau, T₂ the last before the
-    growth; where they are equal, eta_osc is not used, and ω may be NaN.
+    Args:
+        position: positions i of content tokens.
+        log_p_base: log p_base, nats.
+        eta_osc: amplitude of the oscillation, 0 ≤ η < 1; not used where T₁ = T₂.
+        eta_tail: growth rate, nats per token; equal to eta_osc in the printed form.
+        omega: frequency, radians per token; may be NaN where T₁ = T₂.
+        t1: last position of the plateau.
+        t2: last position before the growth.
     """
     i = np.asarray(position, dtype=np.float64)
     return log_p_base + np.log1p(oscillation(i, eta_osc, omega, t1, t2)) + growth(i, eta_tail, t2)
 
 
 CURVE = ("b", "eta_osc", "eta_tail", "omega", "t1", "t2")
-"""Parameters that `log_profile` takes, in its order, as `break_points` names them."""
+"""Parameters of `log_profile`, in its order, as `break_points` names them."""
 
 
 def predict(parameters: Mapping[str, FloatArray], position: FloatArray) -> FloatArray:
@@ -49,146 +54,151 @@ def predict(parameters: Mapping[str, FloatArray], position: FloatArray) -> Float
     return log_profile(position, *(parameters[name][..., None] for name in CURVE))
 
 
-def monotone(position: FloatArray, log_p_base: float, eta: float, t2: float) -> FloatArray:
-    """Return log α without oscillation (Assumption 3 with T₁ = T₂)."""
-    return log_profile(position, log_p_base, 0.0, eta, np.nan, t2, t2)
-
-
-def shared(
-    position: FloatArray, log_p_base: float, eta: float, omega: float, t1: float, t2: float
-) -> FloatArray:
-    """Return log α with one η, as printed."""
-    return log_profile(position, log_p_base, eta, eta, omega, t1, t2)
-
-
-def separate(
-    position: FloatArray,
-    log_p_base: float,
-    eta: float,
-    eta_tail: float,
-    omega: float,
-    t1: float,
-    t2: float,
-) -> FloatArray:
-    """Return log α with η for the oscillation and η_tail for the growth."""
-    return log_profile(position, log_p_base, eta, eta_tail, omega, t1, t2)
-
-
-MODELS = {
-    f.__name__: lmfit.Model(f, independent_vars=["position"]) for f in (monotone, shared, separate)
+_BREAKS: Final = {"t1": ("t1",), "t2": ("t2",)}
+PARAMETERS_OF: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    "monotone": {"log_p_base": ("b",), "eta": ("eta_tail",), "t2": ("t1", "t2")},
+    "shared": {
+        "log_p_base": ("b",),
+        "eta": ("eta_osc", "eta_tail"),
+        "omega": ("omega",),
+        **_BREAKS,
+    },
+    "separate": {
+        "log_p_base": ("b",),
+        "eta": ("eta_osc",),
+        "eta_tail": ("eta_tail",),
+        "omega": ("omega",),
+        **_BREAKS,
+    },
 }
+"""Parameters of each form's lmfit Model, and those of CURVE that each one sets."""
 
 
-def bounds(
-    form: str, start: dict[str, float], last: int
-) -> dict[str, tuple[float, float, float, bool]]:
-    """Return (value, lowest, highest, free) of each lmfit parameter; break points, and a parameter
-    at its bound, are held.
+def _curve(form: str, values: Mapping[str, float]) -> dict[str, float]:
+    """Return the parameters of CURVE from those of a form; without oscillation η is 0 and ω NaN."""
+    return {"eta_osc": 0.0, "omega": np.nan} | {
+        name: values[source] for source, names in PARAMETERS_OF[form].items() for name in names
+    }
 
-    `start` is one row of `search`'s result, `last` the position of the last token; a growth that
-    would begin there has no slope.
+
+def _lmfit_model(form: str) -> lmfit.Model:
+    """Return `log_profile` of one form as an lmfit Model."""
+
+    def log_weight(
+        position: FloatArray,
+        log_p_base: float,
+        eta: float,
+        t2: float,
+        eta_tail: float = np.nan,
+        omega: float = np.nan,
+        t1: float = np.nan,
+    ) -> FloatArray:
+        names = ("log_p_base", "eta", "t2", "eta_tail", "omega", "t1")
+        values = dict(zip(names, (log_p_base, eta, t2, eta_tail, omega, t1), strict=True))
+        curve = _curve(form, values)
+        return log_profile(position, *(curve[name] for name in CURVE))
+
+    return lmfit.Model(log_weight, ["position"], list(PARAMETERS_OF[form]), name=form)
+
+
+MODELS: Final = {form: _lmfit_model(form) for form in FORMS}
+"""lmfit Model of each form."""
+
+
+def lmfit_parameters(form: str, start: Mapping[str, float], last: float) -> lmfit.Parameters:
+    """Return lmfit parameters that start at one row of the result of `search`.
+
+    Break points and parameters at a bound are fixed. `last` is the position of the last token; a
+    growth phase that starts there has no slope.
     """
-    t1, t2 = start["t1"], start["t2"]
-    slope = "eta_tail" if form == "monotone" else "eta_osc"
+    out = lmfit.Parameters()
+    out.add("log_p_base", start["b"])
+    slope = start["eta_tail" if form == "monotone" else "eta_osc"]
     highest = np.inf if form == "monotone" else ETA_MAX
-    table = {
-        "log_p_base": (start["b"], -np.inf, np.inf, True),
-        "eta": (start[slope], 0.0, highest, 0.0 < start[slope] < highest),
-    }
+    out.add("eta", slope, bool(0.0 < slope < highest), 0.0, highest)
     if form == "separate":
-        table["eta_tail"] = (start["eta_tail"], 0.0, np.inf, start["eta_tail"] > 0.0 and t2 < last)
+        free = start["eta_tail"] > 0.0 and start["t2"] < last
+        out.add("eta_tail", start["eta_tail"], bool(free), 0.0)
     if form != "monotone":
-        slowest = 2.0 * np.pi / (t2 - t1)
-        inside = (
-            slowest * (1 + 1e-9) < start["omega"] < np.pi * (1 - 1e-9) and start["eta_osc"] > 0.0
-        )
-        table |= {
-            "omega": (start["omega"], slowest, np.pi, inside),
-            "t1": (t1, -np.inf, np.inf, False),
-        }
-    return table | {"t2": (t2, -np.inf, np.inf, False)}
+        slowest, omega = 2.0 * np.pi / (start["t2"] - start["t1"]), start["omega"]
+        inside = slowest * (1 + 1e-9) < omega < np.pi * (1 - 1e-9) and slope > 0.0
+        out.add("omega", omega, bool(inside), slowest, np.pi)
+        out.add("t1", start["t1"], vary=False)
+    out.add("t2", start["t2"], vary=False)
+    return out
 
 
-def derivatives(
-    parameters: lmfit.Parameters, data: FloatArray, weights: None, position: FloatArray
-) -> FloatArray:
-    """Return the Jacobian of lmfit's residual, data − model, in the free parameters.
+def lmfit_keywords(form: str) -> dict[str, Any]:
+    """Return the fit keywords of a form's lmfit Model, with the analytic Jacobian.
 
-    Finite differences would stop short of the optimum: a step in ω grows a thousandfold towards the
-    last token.
+    Finite differences would stop short of the optimum: the effect of a step in ω grows a
+    thousandfold towards the last token.
     """
-    value = parameters.valuesdict()
-    t1, t2, eta, omega = (
-        value.get("t1", value["t2"]),
-        value["t2"],
-        value["eta"],
-        value.get("omega", 0.0),
-    )
-    wave, tail = (position > t1) & (position <= t2), np.maximum(position - t2, 0.0)
-    level = 1.0 + eta * np.cos(omega * position)
-    swing = np.where(wave, np.cos(omega * position) / level, 0.0)
-    column = {
-        "log_p_base": np.ones(position.size),
-        "eta": swing if "eta_tail" in value else swing + tail,
-        "eta_tail": tail,
-        "omega": np.where(wave, -eta * position * np.sin(omega * position) / level, 0.0),
-    }
-    return -np.stack(
-        [column[name] for name, parameter in parameters.items() if parameter.vary], axis=-1
-    )
 
+    def derivatives(
+        parameters: lmfit.Parameters, data: FloatArray, weights: None, position: FloatArray
+    ) -> FloatArray:
+        curve = _curve(form, parameters.valuesdict())
+        eta, omega = curve["eta_osc"], np.nan_to_num(curve["omega"])
+        wave = (position > curve["t1"]) & (position <= curve["t2"])
+        level = 1.0 + eta * np.cos(omega * position)
+        column = {
+            "b": np.ones(position.size),
+            "eta_osc": np.where(wave, np.cos(omega * position) / level, 0.0),
+            "eta_tail": np.maximum(position - curve["t2"], 0.0),
+            "omega": np.where(wave, -eta * position * np.sin(omega * position) / level, 0.0),
+        }
+        # A parameter that sets several of CURVE has the sum of their derivatives.
+        columns = [
+            sum(column[name] for name in names)
+            for source, names in PARAMETERS_OF[form].items()
+            if parameters[source].vary
+        ]
+        return -np.stack(columns, axis=-1)
 
-KEYWORDS = LMFIT_KEYWORDS | {"fit_kws": LMFIT_KEYWORDS["fit_kws"] | {"Dfun": derivatives}}
+    return LMFIT_KEYWORDS | {"fit_kws": LMFIT_KEYWORDS["fit_kws"] | {"Dfun": derivatives}}
 
 
 def fit_row(
-    form: str, position: FloatArray, log_weight: FloatArray, start: dict[str, float]
+    form: str, position: FloatArray, log_weight: FloatArray, start: Mapping[str, float]
 ) -> lmfit.model.ModelResult:
-    """Fit one log profile with lmfit from the search's optimum; T₁ and T₂ are held where the
-    search put them.
-    """
-    parameters = lmfit.Parameters()
-    for name, (value, low, high, free) in bounds(form, start, int(position[-1])).items():
-        parameters.add(name, value=float(value), min=low, max=high, vary=bool(free))
-    known = np.isfinite(log_weight)
-    return MODELS[form].fit(log_weight[known], parameters, position=position[known], **KEYWORDS)
-
-
-LMFIT_NAMES = {"p_base": "log_p_base", "eta": "eta", "eta_tail": "eta_tail", "omega": "omega"}
-"""What lmfit calls a parameter of /weights."""
+    """Fit one log profile with lmfit from the search's optimum, with T₁ and T₂ fixed."""
+    known, parameters = np.isfinite(log_weight), lmfit_parameters(form, start, position[-1])
+    return MODELS[form].fit(
+        log_weight[known], parameters, position=position[known], **lmfit_keywords(form)
+    )
 
 
 def refine(
     best: dict[str, FloatArray], position: FloatArray, mean: FloatArray
 ) -> tuple[dict[str, BoolArray], dict[str, FloatArray]]:
-    """Put lmfit's optimum in place of the search's, in `best`, (form, head), for the `mean` log
-    weight, (head, token).
+    """Replace the search's optimum in `best`, (form, head), by lmfit's.
+
+    `mean` is the mean log weight, (head, token).
 
     Returns:
-        Which parameters are at a bound, and lmfit's own standard errors (tokens taken as
-        independent), by name, shape (form, head).
+        Parameters at a bound, and lmfit's standard errors (which treat tokens as independent), by
+        name, (form, head).
     """
     shape = best["b"].shape
     at_bound = {name: np.zeros(shape, dtype=bool) for name in ("eta", "eta_tail", "omega")}
-    error = {name: np.full(shape, np.nan) for name in LMFIT_NAMES}
-    for k, form in enumerate(FORMS):
-        for head in np.flatnonzero(np.isfinite(best["b"][k])):
-            start = {name: float(rows[k, head]) for name, rows in best.items()}
-            result = fit_row(form, position, mean[head], start)
-            value = result.params.valuesdict()
-            best["b"][k, head] = value["log_p_base"]
-            best["eta_tail"][k, head] = value.get("eta_tail", value["eta"])
-            if form != "monotone":
-                best["eta_osc"][k, head], best["omega"][k, head] = value["eta"], value["omega"]
-                at_bound["omega"][k, head] = not result.params["omega"].vary
-            for name in ("eta", "eta_tail"):
-                at_bound[name][k, head] = not result.params[name if name in value else "eta"].vary
-            for name, source in LMFIT_NAMES.items():
-                own = result.params.get(
-                    source, result.params["eta"] if name == "eta_tail" else None
-                )
-                if own is not None and own.vary and own.stderr is not None:
-                    error[name][k, head] = own.stderr
-            best["converged"][k, head] = float(result.success and start["converged"] == 1.0)
+    error = {name: np.full(shape, np.nan) for name in ("p_base", *at_bound)}
+    for index in zip(*np.nonzero(np.isfinite(best["b"])), strict=True):
+        form = FORMS[index[0]]
+        start = {name: float(rows[index]) for name, rows in best.items()}
+        result = fit_row(form, position, mean[index[1]], start)
+        best["converged"][index] = float(result.success and start["converged"] == 1.0)
+        for name, value in _curve(form, result.params.valuesdict()).items():
+            best[name][index] = value
+        fitted = dict(result.params)
+        fitted |= {
+            "p_base": fitted["log_p_base"],
+            "eta_tail": fitted.get("eta_tail", fitted["eta"]),
+        }
+        for name in error.keys() & fitted.keys():
+            if name in at_bound:
+                at_bound[name][index] = not fitted[name].vary
+            if fitted[name].vary and fitted[name].stderr is not None:
+                error[name][index] = fitted[name].stderr
     error["p_base"] *= np.exp(best["b"])
     return at_bound, error

@@ -1,25 +1,26 @@
-"""Rivals of Assumption 3's phases, and the choice among all forms by what they predict of a
-document left out.
+"""Rivals of Assumption 3's phases, and the choice among all forms by held-out loss.
 
-Beside the three forms of `break_points`: *constant*, log α = b; *no_plateau*, growth from the
-first content token on, b + η(i − i₀); *power_law*, recency as a power of the distance to the
-query, b − γ log(L + 1 − i). Slopes are not negative, as the paper's. These are linear, so least
-squares is closed; tests hold it equal to lmfit's.
+Besides the three forms of `break_points`: *constant*, log α = b; *no_plateau*, growth from the
+first content token, b + η(i − i₀); *power_law*, a power of the distance to the query, b − γ log(L +
+1 − i). Slopes are nonnegative, as in the paper. These forms are linear, and least squares has a
+closed form; tests compare it with lmfit.
 
-The choice: the least left-out loss, and then the simplest form whose loss is within one standard
-error (over documents, of the paired difference) of it. Of two equally simple ones, the one of less
-loss. AICc and BIC are given as well; they take tokens as independent, which they are not. Imports
+The choice is the simplest form whose held-out loss is within one standard error (over documents, of
+the paired difference) of the lowest; among equally simple forms, the one with the lower loss. AICc
+and BIC are also reported; they treat tokens as independent, but residuals are correlated. Imports
 numpy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from geostat.fits.weights.autocorrelation import lag_one
-from geostat.fits.weights.break_points import FORMS
+from geostat.fits.weights.forms import PARAMETERS_OF
 from geostat.statistics import one_standard_error
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife
@@ -30,89 +31,98 @@ from geostat.statistics.losses import (
     mean_of_known,
 )
 
-SIMPLE = ("constant", "no_plateau", "power_law")
-RIVALS = SIMPLE + FORMS
-FREE = {"constant": 1, "no_plateau": 2, "power_law": 2, "monotone": 3, "shared": 5, "separate": 6}
-"""Free parameters of each form: b, slopes, ω, and each free break point."""
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """A simple rival: the regressor of its slope as a function of position, (token,), and the
+    variable of that slope.
+    """
+
+    regressor: Callable[[FloatArray], FloatArray]
+    slope: str = ""
+
+
+SIMPLE: Final = {
+    "constant": Simple(np.zeros_like),
+    "no_plateau": Simple(lambda position: position - position[0], "no_plateau_eta"),
+    "power_law": Simple(lambda position: -np.log(position[-1] + 1.0 - position), "power_law_gamma"),
+}
+"""Simple rivals."""
+FREE: Final = {name: 1 + bool(rival.slope) for name, rival in SIMPLE.items()} | {
+    form: len(parameters) for form, parameters in PARAMETERS_OF.items()
+}
+"""Free parameters of all forms (b, slopes, ω, break points), simple rivals first."""
+RIVALS: Final = tuple(FREE)
+"""The coordinate `rival`."""
+
+
+def design(form: str, position: FloatArray) -> FloatArray:
+    """Return the regressor of a simple rival's slope, (token,)."""
+    return SIMPLE[form].regressor(position) if position.size else np.zeros(position.shape)
 
 
 def solve(form: str, position: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return b and the slope of least squares of one of SIMPLE to rows of log weights, (..., token)
-    → (...); the slope of a constant is 0.
+    """Return b and slope of one of SIMPLE by least squares on log weights, (..., token) → (...).
 
-    `position` is that of each content token. NaN where nothing is known of a row.
+    `position` holds positions of content tokens. The slope of a constant is 0; NaN where a row has
+    no known weight.
     """
     known = np.isfinite(rows)
     count = known.sum(axis=-1)
     y = np.where(known, rows, 0.0)
-    level = ratio(y.sum(axis=-1), count)
-    if form == "constant" or not position.size:
-        return level, np.where(count > 0, 0.0, np.nan)
     x = design(form, position)
-    middle = ratio((known * x).sum(axis=-1), count, 0.0)
-    about = np.where(known, x - middle[..., None], 0.0)
-    squares = (about**2).sum(axis=-1)
-    slope = ratio((about * y).sum(axis=-1), squares, 0.0)
+    mean_x = ratio((known * x).sum(axis=-1), count, 0.0)
+    centred = np.where(known, x - mean_x[..., None], 0.0)
+    slope = ratio((centred * y).sum(axis=-1), (centred**2).sum(axis=-1), 0.0)
     slope = np.where(count > 0, np.maximum(slope, 0.0), np.nan)
-    return level - slope * middle, slope
-
-
-def design(form: str, position: FloatArray) -> FloatArray:
-    """Return what a simple rival's slope multiplies, shape (token,)."""
-    if form == "constant" or not position.size:
-        return np.zeros(position.shape)
-    return (
-        position - position[0] if form == "no_plateau" else -np.log(position[-1] + 1.0 - position)
-    )
+    return ratio(y.sum(axis=-1), count) - slope * mean_x, slope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimpleFits:
-    """Fits of SIMPLE to one layer: residuals of the mean (rival, head, token), left-out losses
-    (rival, document, head), slopes.
+    """Fits of SIMPLE to one layer.
+
+    `residual` of the mean, (rival, head, token); `loss`, held-out, (rival, document, head); `slope`
+    of the mean, then leave-one-out slopes, (rival, 1 + document, head).
     """
 
     residual: FloatArray
     loss: FloatArray
     slope: FloatArray
-    """Of the mean, then without each document, (rival, 1 + document, head)."""
 
 
 def simple_fits(
     position: FloatArray, log_weight: FloatArray, mean: FloatArray, without: FloatArray
 ) -> SimpleFits:
-    """Fit the simple rivals to the mean log weight, (head, token), and to the means `without`
-    one document, (document, head, token).
-    """
+    """Fit the simple rivals to mean log weights, (head, token), and leave-one-out means."""
     out: dict[str, list[FloatArray]] = {"residual": [], "loss": [], "slope": []}
     for form in SIMPLE:
         level, slope = solve(form, position, np.concatenate([mean[None], without]))
-        rise = slope[..., None] * design(form, position)
-        out["residual"].append(mean - level[0, :, None] - rise[0])
-        out["loss"].append(mean_of_known((log_weight - level[1:, :, None] - rise[1:]) ** 2))
+        trend = slope[..., None] * design(form, position)
+        out["residual"].append(mean - level[0, :, None] - trend[0])
+        out["loss"].append(mean_of_known((log_weight - level[1:, :, None] - trend[1:]) ** 2))
         out["slope"].append(slope)
     return SimpleFits(**{name: np.stack(values) for name, values in out.items()})
 
 
 def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dict[str, np.ndarray]:
-    """Lay all six forms side by side, by their residuals of the mean, (rival, head, token), and
-    left-out losses, (rival, document, head).
+    """Compare all forms; return variables by rival, and `preferred`, −1 without held-out loss.
 
-    Returns arrays by rival, named as in `variables`, `long_run`, (rival, head), among them, and
-    `preferred` by head, −1 where nothing can be left out.
+    Residuals of the mean have shape (rival, head, token), held-out losses (rival, document, head),
+    long-run noise (rival, head).
     """
     points = np.isfinite(residual[0]).sum(axis=-1)
     squares = mean_of_known(residual**2)
     choice = choose(loss)
-    left_out, left_out_se = mean_loss(np.moveaxis(loss, 1, 0))
-    free = np.array([[FREE[form]] for form in RIVALS])
+    held_out, held_out_se = mean_loss(np.moveaxis(loss, 1, 0))
+    free = np.array([*FREE.values()])[:, None]
     bic = bayesian_information(squares * points, points, free)
     return {
         "rival_rmse": np.sqrt(squares),
         "rival_bic": bic,
         "rival_aicc": corrected_akaike(bic, points, free, free),
-        "rival_loss_left_out": left_out,
-        "rival_loss_left_out_se": left_out_se,
+        "rival_loss_held_out": held_out,
+        "rival_loss_held_out_se": held_out_se,
         "rival_residual_autocorrelation": lag_one(residual),
         "rival_long_run_noise": long_run,
         "preferred": choice.chosen,
@@ -121,26 +131,24 @@ def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dic
 
 
 def simple_slopes(simple: SimpleFits, carries: BoolArray) -> dict[str, Estimate]:
-    """Return power_law_gamma and no_plateau_eta; no error where they are 0, their bound.
-    `carries` is (document, head).
+    """Return the slope of each simple rival, by variable; there is no error at its bound 0.
+
+    `carries` has shape (document, head).
     """
-    out = {}
-    for name, form in (("power_law_gamma", "power_law"), ("no_plateau_eta", "no_plateau")):
-        slope = simple.slope[SIMPLE.index(form)]
-        out[name] = jackknife(slope[0], slope[1:], carries).with_error_where(slope[0] > 0)
-    return out
+    return {
+        rival.slope: jackknife(slope[0], slope[1:], carries).with_error_where(slope[0] > 0)
+        for rival, slope in zip(SIMPLE.values(), simple.slope, strict=True)
+        if rival.slope
+    }
 
 
 def choose(loss: FloatArray) -> one_standard_error.Choice:
-    """Choose a form for each head by left-out losses, (rival, document, head); −1 where there is no
-    standard error.
+    """Choose a form for each head by held-out loss, (rival, document, head).
 
-    NaN stands for a form or document without a loss.
+    NaN marks a form or document without a loss. The result is −1 where there is no standard error.
     """
-    whole = np.isfinite(loss).sum(axis=1) == np.isfinite(loss[0]).sum(
-        axis=0
-    )  # a form that failed in a document cannot be compared
-    sound = np.where(whole[:, None], loss, np.nan)
-    return one_standard_error.choose(
-        sound, np.full(whole.shape, np.nan), np.array([FREE[form] for form in RIVALS])
-    )
+    # A form that failed in a document cannot be compared.
+    complete = np.isfinite(loss).sum(axis=1) == np.isfinite(loss[0]).sum(axis=0)
+    comparable = np.where(complete[:, None], loss, np.nan)
+    criterion = np.full(complete.shape, np.nan)
+    return one_standard_error.choose(comparable, criterion, np.array([*FREE.values()]))

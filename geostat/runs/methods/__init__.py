@@ -1,1 +1,1 @@
-"""Methods of a run, `run.geostat`: how it shows itself, its summary, parts of it."""
+"""Accessor `run.geostat`: representation, summary and selection of a run."""

@@ -1,12 +1,12 @@
-"""Parts of a run by document, layer or head, each a run that opens, plots and shows itself.
+"""Selection of documents, layers or heads: the result is a run too.
 
-Selected is whatever has the dimension. What is a statement about all heads, such as a sentence, is
-left out of a part or made anew: `selected` says what. Imports xarray.
+Variables with a selected dimension are indexed. Results about all heads are dropped or recomputed,
+as `selected` describes. Imports xarray.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -16,39 +16,40 @@ import xarray as xr
 from geostat.bounds.overall import overall
 from geostat.datasets.parts import joined as join_parts
 from geostat.datasets.parts import layers_by_tokens, parts
-from geostat.datasets.tokens import value_heads
+from geostat.datasets.tokens import kv_head_of_head
 from geostat.errors import InputError, refuse_unknown
 from geostat.runs.groups import ASSUMPTIONS, CONFRONTED, FITTED, group_of, tree_of
-from geostat.verdicts.recounted import recounted
+from geostat.topics.verdicts import recounted
 
 SELECTION: Final = "selection"
-"""Attribute of a part of a run: the labels that are left, by dimension."""
+"""Attribute of a selection: the selected labels by dimension."""
 DIMS: Final = ("document", "layer", "head", "kv_head")
 POOLED: Final = ("compressed_token_", "secondary_sink_")
-"""How variables of /norms begin that are counts over all value heads."""
-Places = Mapping[str, np.ndarray]
-"""Indices that are selected, by dimension."""
+"""Prefixes of variables of /norms that are counts over all KV heads."""
+Indices = Mapping[str, np.ndarray]
+"""Selected indices by dimension."""
 
 
 def selected(run: xr.DataTree, **labels: Any) -> xr.DataTree:
-    """Take a part out of a run.
+    """Select a part of a run.
+
+    A selection of layers or heads keeps the fits, /envelope and /verdicts of each head. Claims are
+    counted again and /summary is averaged again, without sentences, key results and scoreboard.
+    /pooled and the analyses, which describe all heads, are dropped; `geostat.confront` computes
+    them for the selection.
+
+    A selection of documents keeps only the measurement, because results depend on all documents.
 
     Args:
-        run: a captured run, fitted and confronted or not.
-        labels: of `document`, `layer`, `head` or `kv_head`: one, several, or a slice from label to
-            label, ends included. A head comes with its value head, and a value head with the heads
-            that share it.
+        run: a captured, fitted or confronted run.
+        labels: labels of `document`, `layer`, `head` or `kv_head`: one, several, or an inclusive
+            slice. Selecting a head selects its KV head, and selecting a KV head selects its heads.
 
     Returns:
-        A run whose attribute `selection` says what is left. Of a selection of layers or heads the
-        fits, /envelope and /verdicts of each head are those of the whole run; claims are counted
-        anew and /summary averages anew, without sentences, key results and scoreboard. /pooled and
-        the experiments, which are about all heads, are left out; `geostat.confront` makes those
-        of the part. Of documents only what was measured is left, for the rest was made from all
-        of them: fit it again. A run of which nothing is left out is returned as it is.
+        A run with the attribute `selection`; `run` itself if everything is selected.
 
     Raises:
-        InputError: for a dimension or label that the run does not have.
+        InputError: if the run lacks the dimension or the label.
 
     >>> import geostat as gs
     >>> part = selected(gs.open("report"), layer=1, head=[2, 3])
@@ -57,116 +58,142 @@ def selected(run: xr.DataTree, **labels: Any) -> xr.DataTree:
     """
     capture = group_of(run, "capture")
     for dim in labels:
-        refuse_unknown(dim, DIMS, f"{dim} is no dimension that a run is selected by", verb="Name")
-    at = _places(capture, labels)
-    at = {dim: places for dim, places in at.items() if places.size < capture.sizes[dim]}
-    if not at:
+        refuse_unknown(dim, DIMS, f"{dim} cannot select a part of a run", verb="Name")
+    selection = _selection(capture, labels)
+    selection = {
+        dim: indices for dim, indices in selection.items() if indices.size < capture.sizes[dim]
+    }
+    if not selection:
         return run
     groups = {
-        name: _of(node.to_dataset(), at)
+        name: _indexed(node.to_dataset(), selection)
         for name, node in run.children.items()
         if name not in (*FITTED, *CONFRONTED)
     }
-    if "document" not in at:
-        groups |= _results(run, at)
+    if "document" not in selection:
+        groups |= _results(run, selection)
     attrs = dict(run.attrs)
     attrs[SELECTION] = dict(attrs.get(SELECTION, {})) | {
-        dim: groups["capture"][dim].values.tolist() for dim in DIMS if dim in at
+        dim: groups["capture"][dim].values.tolist() for dim in DIMS if dim in selection
     }
-    if "document" in at and "documents" in attrs.get("manifest", {}):
+    if "document" in selection and "documents" in attrs.get("manifest", {}):
         rows = attrs["manifest"]["documents"]
-        attrs["manifest"] = attrs["manifest"] | {"documents": [rows[i] for i in at["document"]]}
+        attrs["manifest"] = attrs["manifest"] | {
+            "documents": [rows[index] for index in selection["document"]]
+        }
     return tree_of(groups, attrs)
 
 
-def _places(capture: xr.Dataset, labels: Mapping[str, Any]) -> Places:
-    """The indices of labels, heads together with value heads."""
-    at = {
-        dim: _indices(dim, capture.get_index(dim), asked)
-        for dim, asked in labels.items()
-        if asked is not None
+def _selection(capture: xr.Dataset, labels: Mapping[str, Any]) -> Indices:
+    """Return the indices of labels; heads select their KV heads and vice versa."""
+    selection = {
+        dim: _indices(dim, capture.get_index(dim), value)
+        for dim, value in labels.items()
+        if value is not None
     }
-    group, heads = value_heads(capture), np.arange(capture.sizes["head"])
-    if "kv_head" in at:
-        sharing = heads[np.isin(group, at["kv_head"])]
-        at["head"] = np.intersect1d(at.get("head", heads), sharing)
-        if not at["head"].size:
+    kv_heads, heads = kv_head_of_head(capture), np.arange(capture.sizes["head"])
+    if "kv_head" in selection:
+        sharing = heads[np.isin(kv_heads, selection["kv_head"])]
+        selection["head"] = np.intersect1d(selection.get("head", heads), sharing)
+        if not selection["head"].size:
             raise InputError(
-                f"head={labels['head']!r}, kv_head={labels['kv_head']!r}: none of these heads reads"
-                " such a value head, expected heads that do. Leave one of the two out."
+                f"head={labels['head']!r}, kv_head={labels['kv_head']!r}: none of these heads uses"
+                " that KV head, expected heads that do. Leave one of the two out."
             )
-    if "head" in at:
-        at["kv_head"] = np.unique(group[at["head"]])
-    return at
+    if "head" in selection:
+        selection["kv_head"] = np.unique(kv_heads[selection["head"]])
+    return selection
 
 
-def _indices(dim: str, index: pd.Index[Any], asked: Any) -> np.ndarray:
-    """The indices of labels in the run's order, each once."""
+def _indices(dim: str, index: pd.Index[Any], value: Any) -> np.ndarray:
+    """Return the sorted, unique indices of labels."""
     try:
-        if isinstance(asked, slice):
-            found = np.arange(index.size)[index.slice_indexer(asked.start, asked.stop, asked.step)]
+        if isinstance(value, slice):
+            slice_ = index.slice_indexer(value.start, value.stop, value.step)
+            indices = np.arange(index.size)[slice_]
         else:
-            wanted = np.atleast_1d(np.asarray(asked, dtype=object)).ravel()
-            found = index.get_indexer(pd.Index([_label(one) for one in wanted], dtype=object))
+            labels = np.atleast_1d(np.asarray(value, dtype=object)).ravel()
+            indices = index.get_indexer(
+                pd.Index([_hashable(label) for label in labels], dtype=object)
+            )
     except (TypeError, ValueError, KeyError):
-        found = np.array([-1])
-    if not found.size or (found < 0).any():
+        indices = np.array([-1])
+    if not indices.size or (indices < 0).any():
         first, *_, last = (*index.tolist(), *index.tolist())
         known = repr(first) if index.size == 1 else f"one of {index.size}, {first!r} to {last!r}"
         raise InputError(
-            f"{dim}={asked!r}: the run has no such {dim}, expected {known}. Give one, a list of"
+            f"{dim}={value!r}: the run has no such {dim}, expected {known}. Give one, a list of"
             " several, or a slice."
         )
-    return np.unique(found)
+    return np.unique(indices)
 
 
-def _label(value: Any) -> Hashable:
-    """A label as it may be given; True is none, though it equals 1."""
+def _hashable(value: Any) -> Hashable:
+    """Return a label; raise TypeError for a bool, which would match 0 or 1."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Hashable):
         raise TypeError(value)
     return value
 
 
-def _of(data: xr.Dataset, at: Places) -> xr.Dataset:
-    """Select in one group; of named heads those that are left."""
-    chosen = data.isel(at, missing_dims="ignore")
-    if "named_head" in chosen.dims:
-        left = {
-            f"L{layer}H{head}" for layer in chosen["layer"].values for head in chosen["head"].values
+def _indexed(data: xr.Dataset, selection: Indices) -> xr.Dataset:
+    """Index one group, including the heads named at the capture."""
+    part = data.isel(selection, missing_dims="ignore")
+    if "named_head" in part.dims:
+        heads = {
+            f"L{layer}H{head}" for layer in part["layer"].values for head in part["head"].values
         }
-        names = chosen["named_head"].values
-        chosen = chosen.isel(named_head=[i for i, name in enumerate(names) if str(name) in left])
-    return chosen
+        named = [str(name) in heads for name in part["named_head"].values]
+        part = part.isel(named_head=np.flatnonzero(named))
+    return part
 
 
-def _results(run: xr.DataTree, at: Places) -> dict[str, xr.Dataset]:
-    """What a part keeps of fits and confrontation; of layers that see different numbers of tokens
-    each apart.
+def _results(run: xr.DataTree, selection: Indices) -> dict[str, xr.Dataset]:
+    """Return the results of the selected layers and heads.
+
+    Layers that see different numbers of tokens are selected separately and joined.
     """
-    every = np.arange(run["capture"].sizes["layer"])
-    wanted = at.get("layer", every)
+    selected_layers = selection.get("layer", np.arange(run["capture"].sizes["layer"]))
     by_tokens = layers_by_tokens(run["capture"].to_dataset())
-    made, left = [], {}
+    results, layers_of = [], {}
     for part, (tokens, layers) in zip(parts(run), by_tokens.items(), strict=True):
-        inner = np.flatnonzero(np.isin(layers, wanted))
+        inner = np.flatnonzero(np.isin(layers, selected_layers))
         if inner.size:
-            made.append(_of_part(part, {**at, "layer": inner}))
-            left[tokens] = np.searchsorted(wanted, np.asarray(layers)[inner]).tolist()
-    if len(made) == 1:
-        return made[0]
-    return {name: join_parts([each[name] for each in made], left) for name in made[0]}
+            results.append(_results_of_part(part, {**selection, "layer": inner}))
+            places = np.searchsorted(selected_layers, np.asarray(layers)[inner])
+            layers_of[tokens] = places.tolist()
+    if len(results) == 1:
+        return results[0]
+    return {
+        name: join_parts([groups[name] for groups in results], layers_of) for name in results[0]
+    }
 
 
-def _of_part(run: xr.DataTree, at: Places) -> dict[str, xr.Dataset]:
-    groups = {name: _of(node.to_dataset(), at) for name, node in run.children.items()}
-    kept: dict[str, xr.Dataset] = {
+def _results_of_part(run: xr.DataTree, selection: Indices) -> dict[str, xr.Dataset]:
+    groups = {name: _indexed(node.to_dataset(), selection) for name, node in run.children.items()}
+    results: dict[str, xr.Dataset] = {
         name: groups[name] for name in (*ASSUMPTIONS, "envelope") if name in groups
     }
-    if "norms" in kept:
-        counts = [name for name in kept["norms"].variables if str(name).startswith(POOLED)]
-        kept["norms"] = kept["norms"].drop_vars(counts)
+    if "norms" in results:
+        counts = [name for name in results["norms"].variables if str(name).startswith(POOLED)]
+        results["norms"] = results["norms"].drop_vars(counts)
     if "verdicts" in groups:
-        kept["verdicts"] = recounted(groups["verdicts"])
+        results["verdicts"] = recounted(groups["verdicts"])
     if "envelope" in groups:
-        kept["summary"] = overall(tree_of(groups, run.attrs))
-    return kept
+        results["summary"] = overall(tree_of(groups, run.attrs))
+    return results
+
+
+def selection_note(run: xr.DataTree) -> str:
+    """Return a note on the selection that a run is; empty for a whole run.
+
+    >>> selection_note(xr.DataTree())
+    ''
+    """
+    selection: Mapping[str, Sequence[Any]] = run.attrs.get(SELECTION, {})
+    labels_by_dim = "; ".join(
+        f"{dim} {', '.join(map(str, labels[:12]))}{' ...' if len(labels) > 12 else ''}"
+        for dim, labels in selection.items()
+    )
+    if not labels_by_dim:
+        return ""
+    return f"A part of a run ({labels_by_dim}): results do not describe the whole run."

@@ -3,11 +3,11 @@
   const charts = JSON.parse(document.getElementById("charts").textContent);
   const SYMBOLS = {
     holds: "✓", fails: "✗", undetermined: "?", "no estimate": "–", yes: "✓", no: "",
-    retriever: "r", mixer: "m", reset: "s", unclassified: "u", "cannot be told": "–",
+    retriever: "r", mixer: "m", reset: "s", unclassified: "u", "not classifiable": "–",
   };
   const AXES = {
     norm: { x: "position", y: "value norm", fitted: ["Assumption 1, fitted"] },
-    cosine: { x: "distance in tokens", y: "cosine", log: 10 },
+    cosine: { x: "lag in tokens", y: "cosine", log: 10 },
     weight: { x: "position", y: "weight", fitted: ["four phases, fitted"] },
     score: { x: "N", log: 2 },
   };
@@ -22,7 +22,7 @@
   };
   const known = (value) => (Number.isFinite(value) ? value : null);
 
-  // A head's number with its interval and unit.
+  // A value with its interval and unit.
   const within = ([value, lower, upper], unit) =>
     plain(value) +
     (Number.isFinite(lower) ? ` (${plain(lower)} to ${plain(upper)})` : "") +
@@ -30,35 +30,35 @@
 
   const quartiles = (values) => {
     const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
-    const at = (share) => {
-      const place = share * (sorted.length - 1);
-      const low = Math.floor(place);
-      return sorted[low] + (place - low) * ((sorted[low + 1] ?? sorted[low]) - sorted[low]);
+    const quantile = (share) => {
+      const position = share * (sorted.length - 1);
+      const low = Math.floor(position);
+      return sorted[low] + (position - low) * ((sorted[low + 1] ?? sorted[low]) - sorted[low]);
     };
-    return [at(0.5), at(0.25), at(0.75)];
+    return [quantile(0.5), quantile(0.25), quantile(0.75)];
   };
 
-  // The packed arrays: `values(name, ...index)` is what is left behind the first indices.
+  // Reader of the packed arrays: `values(name, ...index)` is the subarray at the leading indices.
   const reader = async (section, arrays) => {
     const text = section.querySelector(".arrays").textContent.trim();
     const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
     const buffer = await new Response(stream).arrayBuffer();
     return (name, ...index) => {
-      const told = arrays[name];
-      if (!told) return [];
-      let length = product(told.shape);
+      const stored = arrays[name];
+      if (!stored) return [];
+      let length = product(stored.shape);
       let first = 0;
-      index.forEach((place, axis) => {
-        length /= told.shape[axis];
-        first += place * length;
+      index.forEach((position, axis) => {
+        length /= stored.shape[axis];
+        first += position * length;
       });
-      const Kind = told.kind === "float" ? Float32Array : Int16Array;
-      const codes = new Kind(buffer, told.start + first * Kind.BYTES_PER_ELEMENT, length);
-      if (told.kind === "float") return Array.from(codes);
+      const Kind = stored.kind === "float" ? Float32Array : Int16Array;
+      const codes = new Kind(buffer, stored.start + first * Kind.BYTES_PER_ELEMENT, length);
+      if (stored.kind === "float") return Array.from(codes);
       return Array.from(codes, (code) => {
-        const value = code === -32768 ? NaN : told.offset + told.scale * code;
-        return told.logarithm ? Math.exp(value) : value;
+        const value = code === -32768 ? NaN : stored.offset + stored.scale * code;
+        return stored.logarithm ? Math.exp(value) : value;
       });
     };
   };
@@ -68,7 +68,7 @@
     const colour = (name) => style.getPropertyValue(`--${name}`).trim();
     const dark = matchMedia("screen and (prefers-color-scheme: dark)").matches;
     const [ink, paper, soft, line] = ["ink", "paper", "soft", "line"].map(colour);
-    // Okabe and Ito's colours; on dark paper the light ones first.
+    // Okabe and Ito's colours; light colours first on a dark background.
     const category = dark
       ? ["#56b4e9", "#e69f00", "#4cc79a", "#cc79a7", "#b9bdc3", "#f0e442", "#d55e00"]
       : ["#0072b2", "#d55e00", "#009e73", "#aa4499", "#595959", "#e69f00", "#56b4e9"];
@@ -77,7 +77,7 @@
       ink, paper,
       answers: {
         holds: colour("good"), fails: colour("bad"), undetermined: colour("unknown"),
-        "no estimate": line, yes: category[0], no: line, "cannot be told": line,
+        "no estimate": line, yes: category[0], no: line, "not classifiable": line,
         unclassified: colour("unknown"),
         retriever: category[0], mixer: category[1], reset: category[2],
       },
@@ -92,7 +92,7 @@
     };
   };
 
-  // A chart with the colours of the page for "ink" and "paper".
+  // Replace "ink" and "paper" in a chart by colours of the page.
   const inked = (spec, colours) =>
     JSON.parse(JSON.stringify(spec), (_, value) =>
       value === "ink" || value === "paper" ? colours[value] : value);
@@ -102,12 +102,12 @@
     const catalogue = JSON.parse(find("catalogue").textContent);
     const values = await reader(section, catalogue.arrays);
     const { layers, heads, kv_heads, kv_head_of_head, n, quantities } = catalogue;
-    const valueHead = (head) => kv_heads.indexOf(kv_head_of_head[head]);
-    const byLabel = new Map(quantities.map((one) => [one.label, one]));
+    const kvHead = (head) => kv_heads.indexOf(kv_head_of_head[head]);
+    const byLabel = new Map(quantities.map((quantity) => [quantity.label, quantity]));
     const state = { layer: 0, head: 0, quantity: quantities[0], size: n.length > 1 ? 1 : 0 };
     const views = {};
 
-    const columnOf = (quantity, head) => (quantity.of === "head" ? head : valueHead(head));
+    const columnOf = (quantity, head) => (quantity.of === "head" ? head : kvHead(head));
     const numbers = (quantity, layer, column) => {
       if (quantity.curve) {
         return ["", "_lower", "_upper"].map(
@@ -117,18 +117,18 @@
       const ends = quantity.limits ? ["", " lower", " upper"] : [""];
       return ends.map((end) => values(quantity.key + end, layer, column)[0]);
     };
-    // Where a fit stopped at an end of its range: no estimate.
+    // The limit at which a fit stopped: no estimate.
     const endOf = (quantity, layer, column) =>
       quantity.ends ? values(`${quantity.key} end`, layer, column)[0] : NaN;
     const words = (quantity, layer, column) => {
       const end = endOf(quantity, layer, column);
       if (Number.isFinite(end)) return `no estimate, the fit stopped at its limit ${plain(end)}`;
-      const found = numbers(quantity, layer, column);
+      const estimate = numbers(quantity, layer, column);
       return quantity.words
-        ? (quantity.words[found[0]] ?? "n/a")
-        : within(found, quantity.unit);
+        ? (quantity.words[estimate[0]] ?? "n/a")
+        : within(estimate, quantity.unit);
     };
-    const called = (quantity, layer, column) =>
+    const nameOf = (quantity, layer, column) =>
       quantity.of === "head"
         ? `L${layers[layer]}H${heads[column]}`
         : `L${layers[layer]}V${kv_heads[column]}`;
@@ -136,19 +136,19 @@
     const cells = () => {
       const { quantity } = state;
       const columns = quantity.of === "head" ? heads : kv_heads;
-      const chosen = columnOf(quantity, state.head);
+      const selectedColumn = columnOf(quantity, state.head);
       return layers.flatMap((layer, i) =>
         columns.map((column, j) => {
           const text = words(quantity, i, j);
           const [value] = numbers(quantity, i, j);
           return {
             layer, column, i, j, text,
-            name: called(quantity, i, j),
+            name: nameOf(quantity, i, j),
             value: quantity.words ? text : known(value),
             symbol: quantity.words
               ? (SYMBOLS[text] ?? text[0])
               : Number.isFinite(endOf(quantity, i, j)) ? "]" : known(value) === null ? "–" : "",
-            chosen: i === state.layer && j === chosen,
+            chosen: i === state.layer && j === selectedColumn,
           };
         }),
       );
@@ -162,7 +162,7 @@
       const { quantity } = state;
       spec.description = `Map of heads by ${quantity.label}`;
       const ofHeads = quantity.of === "head";
-      spec.encoding.y.title = ofHeads ? "head" : "value head";
+      spec.encoding.y.title = ofHeads ? "head" : "KV head";
       const rowCount = (ofHeads ? heads : kv_heads).length;
       spec.height = rowCount * Math.min(Math.max(160 / rowCount, 15), 30);
       const title = null;
@@ -173,7 +173,7 @@
           field: "value", type: "nominal",
           scale: {
             domain,
-            range: domain.map((word, place) => answers[word] ?? category[place % category.length]),
+            range: domain.map((word, index) => answers[word] ?? category[index % category.length]),
           },
           legend: { title, orient: "top" },
         };
@@ -190,17 +190,18 @@
       return spec;
     };
 
-    // One row a point of a curve; only what was measured has limits.
+    // One row per point of a curve; only measured curves have limits.
     const rowsOf = (series, x, y, lower = [], upper = [], edge = "") =>
-      x.map((at, index) => ({
-        series, edge, x: at,
+      x.map((position, index) => ({
+        series, edge, x: position,
         y: known(y[index]), lower: known(lower[index]), upper: known(upper[index]),
       }));
 
-    const fittedOf = (name, layer, at) =>
+    const fittedOf = (name, layer, column) =>
       name === "cosine"
-        ? catalogue.forms.map(([form, text], place) => [text, values("cosine_fitted", place, layer, at)])
-        : AXES[name].fitted.map((text) => [text, values(`${name}_fitted`, layer, at)]);
+        ? catalogue.forms.map(
+          ([form, text], index) => [text, values("cosine_fitted", index, layer, column)])
+        : AXES[name].fitted.map((text) => [text, values(`${name}_fitted`, layer, column)]);
 
     const seriesOf = (name) => {
       if (name === "score") {
@@ -213,29 +214,29 @@
     const curveRows = (name) => {
       const { layer, head } = state;
       if (name === "score") return scoreRows(layer, head);
-      const at = name === "weight" ? head : valueHead(head);
+      const column = name === "weight" ? head : kvHead(head);
       const x = name === "cosine" ? catalogue.lag : catalogue.position;
-      const measured = ["", "_lower", "_upper"].map((end) => values(name + end, layer, at));
-      const fitted = fittedOf(name, layer, at).filter(([, y]) => y.some(Number.isFinite));
+      const measured = ["", "_lower", "_upper"].map((end) => values(name + end, layer, column));
+      const fitted = fittedOf(name, layer, column).filter(([, y]) => y.some(Number.isFinite));
       if (!find("residuals").checked) {
         return [
           ...rowsOf("measured", x, ...measured),
           ...fitted.flatMap(([text, y]) => rowsOf(text, x, y)),
         ];
       }
-      const less = (values, y) => values.map((value, index) =>
+      const residuals = (values, y) => values.map((value, index) =>
         name === "weight" ? Math.log(value / y[index]) : value - y[index]);
-      return fitted.flatMap(([text, y], place) => {
-        const ends = measured.map((values) => less(values, y));
-        return rowsOf(text, x, ...(place ? ends.slice(0, 1) : ends));
+      return fitted.flatMap(([text, y], index) => {
+        const ends = measured.map((values) => residuals(values, y));
+        return rowsOf(text, x, ...(index ? ends.slice(0, 1) : ends));
       });
     };
 
-    // Lower and upper bound on a score, by N, of the chosen edition and Gram.
+    // Lower and upper bound on a score by N, for the selected edition and Gram.
     const boundsOf = (score, layer, head) => {
-      const place = (name, of) => of.indexOf(find(name).value);
-      const edition = place("edition", catalogue.editions);
-      const gram = place("gram", catalogue.grams);
+      const indexOf = (name, options) => options.indexOf(find(name).value);
+      const edition = indexOf("edition", catalogue.editions);
+      const gram = indexOf("gram", catalogue.grams);
       return ["lower", "upper"].map((side) =>
         values(`${score}_bound_${side}`, edition, gram, layer, head));
     };
@@ -254,14 +255,14 @@
       ];
     };
 
-    // Where the phases of the weights part.
+    // Boundaries between the phases of the weights.
     const marksOf = () => {
       const [first, second] = ["t1", "t2"].map(
         (key) => values(`weights.${key}`, state.layer, state.head)[0]);
-      const found = first === second
+      const marks = first === second
         ? [[first, "T₁ = T₂"]]
         : [[first, "T₁"], [second, "T₂"]];
-      return found
+      return marks
         .filter(([x]) => Number.isFinite(x))
         .map(([x, name]) => ({ x: catalogue.first_position + x, name }));
     };
@@ -288,36 +289,36 @@
       for (const layer of spec.layer.slice(0, 2)) Object.assign(layer.encoding.y, vertical);
       if (name === "weight") for (const layer of spec.layer.slice(2)) layer.encoding.x.title = x;
       else spec.layer.length = 2;
-      // Whatever a head lacks, a curve keeps its colour, in residuals too.
+      // A curve keeps its colour for all heads, also in residuals.
       const series = seriesOf(name);
       const drawn = series.slice(residuals ? 1 : 0);
       spec.encoding.color.scale = { domain: series };
       if (residuals) spec.encoding.color.legend = { ...spec.encoding.color.legend, values: drawn };
       spec.layer[1].encoding.strokeDash.scale = {
         domain: series,
-        range: series.map((_, place) => [[1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3], [10, 4]][place % 7]),
+        range: series.map((_, index) => [[1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3], [10, 4]][index % 7]),
       };
-      // Of one document nothing has limits.
+      // One document gives no limits.
       if (!rows.some((row) => row.lower !== null)) spec.layer.shift();
       spec.datasets = name === "weight" ? { rows, marks: marksOf() } : { rows };
       return spec;
     };
 
-    // One after another, or a chart that was replaced would go on listening.
+    // Sequential, because a chart that is replaced while loading would keep its listeners.
     const queues = {};
-    const embed = (name, place, spec) =>
-      (queues[name] = (queues[name] ?? Promise.resolve()).then(() => draw(name, place, spec)));
-    const draw = async (name, place, spec) => {
+    const embed = (name, element, spec) =>
+      (queues[name] = (queues[name] ?? Promise.resolve()).then(() => draw(name, element, spec)));
+    const draw = async (name, element, spec) => {
       views[name]?.finalize();
       if (name !== "map") {
-        place.setAttribute("role", "img");
-        place.setAttribute("aria-label", spec.description);
+        element.setAttribute("role", "img");
+        element.setAttribute("aria-label", spec.description);
       }
-      // The page's policy lets no text become code: `ast` has Vega interpret its expressions.
+      // The content security policy forbids eval: with `ast`, Vega interprets its expressions.
       const options = { actions: false, renderer: "svg", ast: true, config: look().config };
-      views[name] = (await vegaEmbed(place, spec, options)).view;
-      // What it shows is told in words beside it.
-      place.querySelector("svg").setAttribute("aria-hidden", "true");
+      views[name] = (await vegaEmbed(element, spec, options)).view;
+      // The caption gives the same in words.
+      element.querySelector("svg").setAttribute("aria-hidden", "true");
       return views[name];
     };
 
@@ -325,11 +326,11 @@
     const embedCurve = (name) =>
       embed(name, section.querySelector(`[data-curve=${name}] .view`), curveSpec(name, curveRows(name)));
 
-    const tellLayers = () => {
+    const showLayers = () => {
       const brushed = views.map.signal("brushed")?.layer;
-      const told = find("layers-told");
+      const caption = find("layers-shown");
       if (!brushed?.length) {
-        told.textContent = "";
+        caption.textContent = "";
         return;
       }
       const summary = (rows) => {
@@ -345,7 +346,7 @@
       const inside = rows.filter((row) => brushed.includes(row.layer));
       const others = rows.filter((row) => !brushed.includes(row.layer));
       const span = `${Math.min(...brushed)} to ${Math.max(...brushed)}`;
-      told.textContent =
+      caption.textContent =
         `Layers ${span}: ${summary(inside)} (${inside.length} heads).` +
         (others.length ? ` Other layers: ${summary(others)} (${others.length} heads).` : "");
     };
@@ -358,11 +359,11 @@
         const { quantity } = state;
         pick(i, quantity.of === "head" ? j : kv_head_of_head.indexOf(kv_heads[j]));
       });
-      view.addSignalListener("brushed", tellLayers);
-      tellLayers();
+      view.addSignalListener("brushed", showLayers);
+      showLayers();
     };
 
-    // Bounds that the chart shows on the score that the map shows.
+    // Bounds on the score of the map, for the selected edition and Gram.
     const boundsInWords = () => {
       const { layer, head, size } = state;
       const [score, edition, gram] = ["score", "edition", "gram"].map((name) => find(name).value);
@@ -372,54 +373,54 @@
         : "";
     };
 
-    const tell = () => {
+    const showResult = () => {
       const { layer, head, quantity } = state;
       const column = columnOf(quantity, head);
       const name = `L${layers[layer]}H${heads[head]}`;
-      const at = quantity.curve ? ` = ${n[state.size]}` : "";
-      find("told").textContent =
-        `${name}, value head ${kv_head_of_head[head]}. ${quantity.label}${at}: ` +
+      const size = quantity.curve ? ` = ${n[state.size]}` : "";
+      find("head-shown").textContent =
+        `${name}, KV head ${kv_head_of_head[head]}. ${quantity.label}${size}: ` +
         `${words(quantity, layer, column)}.${quantity.curve ? boundsInWords() : ""}`;
       find("layer").value = layers[layer];
       find("head").value = heads[head];
-      find("marks-told").textContent = quantity.ends
-        ? "]: the fit stopped at a limit of the range that it may search, which is no estimate."
+      find("marks-shown").textContent = quantity.ends
+        ? "]: the fit stopped at a limit of its range, so there is no estimate."
         : "";
       find("size").disabled = !quantity.curve;
       find("size").value = state.size;
-      find("size-told").textContent = n[state.size];
-      find("score-told").textContent = find("score").selectedOptions[0].text;
+      find("size-shown").textContent = n[state.size];
+      find("score-shown").textContent = find("score").selectedOptions[0].text;
       const row = (claim) => {
-        const at = claim.of === "head" ? head : valueHead(head);
-        const quantity = quantities.find((one) => one.key === `verdicts.${claim.key}`);
-        const answer = words(quantity, layer, at);
+        const column = claim.of === "head" ? head : kvHead(head);
+        const verdict = quantities.find(({ key }) => key === `verdicts.${claim.key}`);
+        const answer = words(verdict, layer, column);
         const estimate = ["estimate", "lower", "upper"].map(
-          (end) => values(`${claim.key} ${end}`, layer, at)[0]);
-        const [code] = claim.bounds ? values(`${claim.key} cell_bound`, layer, at) : [];
-        const [size] = claim.bounds ? values(`${claim.key} cell_n`, layer, at) : [];
+          (end) => values(`${claim.key} ${end}`, layer, column)[0]);
+        const [code] = claim.bounds ? values(`${claim.key} cell_bound`, layer, column) : [];
+        const [size] = claim.bounds ? values(`${claim.key} cell_n`, layer, column) : [];
         const where = claim.bounds?.[code]
-          ? ` beyond the bound (${claim.bounds[code].replace("_", ", ")}, N = ${size})`
+          ? ` outside the bound (${claim.bounds[code].replace("_", ", ")}, N = ${size})`
           : "";
         const cell = (label, className, textContent) => {
-          const made = Object.assign(document.createElement("td"), { className, textContent });
-          made.dataset.label = label;
-          return made;
+          const element = Object.assign(document.createElement("td"), { className, textContent });
+          element.dataset.label = label;
+          return element;
         };
-        const made = document.createElement("tr");
+        const rowElement = document.createElement("tr");
         const says = cell("claim", "p", "");
         says.innerHTML = claim.html;  // escaped by the page, with exponents
-        made.append(
+        rowElement.append(
           says,
           cell("answer", "l", `${SYMBOLS[answer]} ${answer}`),
           cell("estimate", "r", within(estimate, claim.unit) + where),
           cell("tolerance", "r", claim.tolerance));
-        return made;
+        return rowElement;
       };
       section.querySelector(".answers tbody").replaceChildren(...catalogue.claims.map(row));
     };
 
     const redraw = async () => {
-      tell();
+      showResult();
       await Promise.all([
         views.map?.data("cells", cells()).runAsync(),
         ...curves.map((name) => {
@@ -441,28 +442,28 @@
 
     const matching = (text) => {
       const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-      const found = quantities.filter(({ label }) =>
+      const matches = quantities.filter(({ label }) =>
         words.length > 0 && words.every((word) => label.toLowerCase().includes(word)));
-      // A word alone asks for what was measured rather than for a verdict on it.
-      return found.find(({ key }) => !key.startsWith("verdicts.")) ?? found[0];
+      // Prefer measured quantities to verdicts on them.
+      return matches.find(({ key }) => !key.startsWith("verdicts.")) ?? matches[0];
     };
 
     const choose = async (quantity) => {
       state.quantity = quantity;
       find("quantity").value = quantity.label;
       if (quantity.curve) find("score").value = quantity.key;
-      tell();
+      showResult();
       await embedMap();
     };
 
     const fill = (name, options) => {
       for (const [value, text] of options) find(name).add(new Option(text, value));
       find(name).addEventListener("change", async () => {
-        // The map and the chart show one score.
+        // The map and the chart show the same score.
         if (name === "score" && state.quantity.curve) {
-          await choose(quantities.find((one) => one.key === find(name).value));
+          await choose(quantities.find(({ key }) => key === find(name).value));
         }
-        tell();
+        showResult();
         await embedCurve("score");
       });
     };
@@ -471,9 +472,9 @@
       const input = find(name);
       [input.min, input.max] = [Math.min(...labels), Math.max(...labels)];
       input.addEventListener("change", () => {
-        const place = labels.indexOf(Number(input.value));
-        if (place >= 0) move(place);
-        else tell();
+        const index = labels.indexOf(Number(input.value));
+        if (index >= 0) move(index);
+        else showResult();
       });
     };
 
@@ -481,26 +482,26 @@
       const quantity = find("quantity");
       quantity.value = state.quantity.label;
       const options = document.getElementById(quantity.getAttribute("list"));
-      options.replaceChildren(...quantities.map((one) => new Option("", one.label)));
+      options.replaceChildren(...quantities.map(({ label }) => new Option("", label)));
       quantity.addEventListener("focus", () => quantity.select());
       quantity.addEventListener("change", async () => {
-        const found = byLabel.get(quantity.value) ?? matching(quantity.value);
-        if (!found) {
-          find("told").textContent = `No quantity has “${quantity.value}” in its name.`;
+        const match = byLabel.get(quantity.value) ?? matching(quantity.value);
+        if (!match) {
+          find("head-shown").textContent = `No quantity matches “${quantity.value}”.`;
           quantity.value = state.quantity.label;
           return;
         }
-        await choose(found);
-        if (found.curve) await embedCurve("score");
+        await choose(match);
+        if (match.curve) await embedCurve("score");
       });
       find("size").max = n.length - 1;
       find("size").addEventListener("input", async () => {
         state.size = Number(find("size").value);
-        tell();
+        showResult();
         await embedMap();
       });
-      numbered("layer", layers, (place) => pick(place, state.head));
-      numbered("head", heads, (place) => pick(state.layer, place));
+      numbered("layer", layers, (index) => pick(index, state.head));
+      numbered("head", heads, (index) => pick(state.layer, index));
       find("residuals").addEventListener("change", () => Promise.all(curves.map(embedCurve)));
       fill("score", catalogue.scores);
       fill("edition", catalogue.editions.map((name) => [name, name]));
@@ -514,14 +515,14 @@
         const { quantity, layer, head } = state;
         if (quantity.of === "head") pick(layer + step[0], head + step[1]);
         else {
-          const column = Math.min(Math.max(valueHead(head) + step[1], 0), kv_heads.length - 1);
+          const column = Math.min(Math.max(kvHead(head) + step[1], 0), kv_heads.length - 1);
           pick(layer + step[0], step[1] ? kv_head_of_head.indexOf(kv_heads[column]) : head);
         }
       });
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => started && all());
     };
 
-    // Bounds of the what-if panel are drawn as those of a score.
+    // The what-if panel draws bounds like those of a score.
     const changed = whatIf(section, {
       catalogue, values, state, plain, known, draw: embed,
       specOf: (rows, series) => {
@@ -541,21 +542,21 @@
 
     const linked = () => {
       const [, layer, head] = location.hash.match(/^#L(\d+)H(\d+)$/) ?? [];
-      const places = [layers.indexOf(Number(layer)), heads.indexOf(Number(head))];
-      if (layer === undefined || places.includes(-1)) return;
+      const indices = [layers.indexOf(Number(layer)), heads.indexOf(Number(head))];
+      if (layer === undefined || indices.includes(-1)) return;
       section.scrollIntoView();
-      start().then(() => pick(...places, { link: false }));
+      start().then(() => pick(...indices, { link: false }));
     };
 
     listen();
-    tell();
+    showResult();
     section.explorer = { state, views, start, pick, values };
     addEventListener("hashchange", linked);
     linked();
-    requestAnimationFrame(() => setTimeout(start)); // the first picture of the page comes first
+    requestAnimationFrame(() => setTimeout(start)); // after the first paint of the page
   };
 
-  // What is drawn takes room: the target of a link is followed until the reader moves on.
+  // Charts shift the layout: scroll to the link target until the reader scrolls.
   let moved = false;
   for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"]) {
     addEventListener(kind, () => (moved = true), { passive: true });
@@ -568,7 +569,7 @@
 
   for (const section of document.querySelectorAll("[data-explorer]")) {
     explore(section).catch((error) => {
-      section.querySelector(".told").textContent =
+      section.querySelector(".head-shown").textContent =
         `This browser cannot draw the heads (${error.message}). The figures below can be read.`;
     });
   }

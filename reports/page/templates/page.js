@@ -16,7 +16,7 @@
         await navigator.clipboard.writeText(code.textContent);
         button.textContent = "Copied";
       } catch {
-        // Without a clipboard the command is selected, to be copied by hand.
+        // Without a clipboard, select the command for manual copying.
         getSelection().selectAllChildren(code);
         button.textContent = "Selected";
       }
@@ -30,7 +30,7 @@
         headers.forEach((other) => other.removeAttribute("aria-sort"));
         header.setAttribute("aria-sort", down ? "descending" : "ascending");
         const rows = [...table.tBodies[0].rows].map((row) => [value(row.cells[column]), row]);
-        // What was not measured stays last, whichever way the rest is sorted.
+        // Missing values stay last in both directions.
         rows.sort(([a], [b]) => {
           if (a === null || b === null) return (a === null) - (b === null);
           return down ? compare(b, a) : compare(a, b);
@@ -39,41 +39,42 @@
       });
     });
   }
-  // `names` are what a row is called by: a word that is a whole name finds that name alone, any
-  // other word what has it in it.
-  const filtered = (section, what, layer, names) => {
+  // `names` returns the names of a row: a word that equals a name matches only that name; any other
+  // word matches as a substring.
+  const addFilter = (section, noun, byLayer, names) => {
     const find = (name) => section.querySelector(`.${name}`);
     const words = find("filter-text");
     const count = find("filter-count");
     const rows = [...section.querySelectorAll("tbody tr")];
     const lower = (row) => names(row.cells).map((name) => name.toLowerCase());
-    const called = new Map(rows.map((row) => [row, lower(row)]));
-    const known = new Set([...called.values()].flat());
+    const namesOf = new Map(rows.map((row) => [row, lower(row)]));
+    const allNames = new Set([...namesOf.values()].flat());
     const filter = () => {
-      const wanted = layer ? find("filter-layer").value.trim() : "";
+      const layer = byLayer ? find("filter-layer").value.trim() : "";
       const texts = words.value.trim().toLowerCase().split(/\s+/);
       let shown = 0;
       for (const row of rows) {
-        const own = called.get(row);
-        const text = `${own.join(" ")} ${row.textContent.toLowerCase()}`;
-        const found = (part) => (known.has(part) ? own.includes(part) : text.includes(part));
-        row.hidden = (wanted !== "" && row.cells[0].textContent !== wanted) || !texts.every(found);
+        const rowNames = namesOf.get(row);
+        const text = `${rowNames.join(" ")} ${row.textContent.toLowerCase()}`;
+        const matches = (word) =>
+          allNames.has(word) ? rowNames.includes(word) : text.includes(word);
+        row.hidden = (layer !== "" && row.cells[0].textContent !== layer) || !texts.every(matches);
         shown += row.hidden ? 0 : 1;
       }
-      count.textContent = shown === rows.length ? "" : `${shown} of ${rows.length} ${what}`;
+      count.textContent = shown === rows.length ? "" : `${shown} of ${rows.length} ${noun}`;
     };
-    if (layer) find("filter-layer").addEventListener("input", filter);
+    if (byLayer) find("filter-layer").addEventListener("input", filter);
     words.addEventListener("input", filter);
   };
   for (const section of document.querySelectorAll("[data-filter]")) {
     const heads = section.dataset.filter === "heads";
-    filtered(section, section.dataset.filter, heads, ([first, second]) =>
+    addFilter(section, section.dataset.filter, heads, ([first, second]) =>
       heads
         ? [`L${first.textContent}H${second.textContent}`]
         : [first.firstElementChild?.dataset.name ?? first.textContent, second.textContent],
     );
   }
-  // In a narrow window a figure keeps the size of its letters and scrolls, by keys too.
+  // In a narrow window a figure keeps its font size and scrolls, also by keyboard.
   const narrow = matchMedia("(max-width: 40rem)");
   const scrolling = () => {
     for (const plot of document.querySelectorAll(".plot:not(.stacked)")) {
@@ -83,9 +84,11 @@
   };
   narrow.addEventListener("change", scrolling);
   scrolling();
-  // A link to what is folded away opens it; one to a claim shows that claim alone.
+  // A link opens folded targets; a link to a claim filters the table to it.
   const unfold = (target) => {
-    for (let at = target; at; at = at.parentElement) if (at.matches("details")) at.open = true;
+    for (let element = target; element; element = element.parentElement) {
+      if (element.matches("details")) element.open = true;
+    }
   };
   for (const link of document.querySelectorAll('a[href^="#"]')) {
     link.addEventListener("click", () => {

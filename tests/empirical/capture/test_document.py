@@ -2,12 +2,10 @@
 and what is done in a thread beside.
 """
 
-from __future__ import annotations
-
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,115 +14,75 @@ import xarray as xr
 from support.dispatched import Operations
 from support.families import tiny
 from support.places import contents
-from support.runs import loaded, random_windows, small_run
+from support.runs import LastWeight, loaded, random_windows, small_run
 
-from empirical.capture import document, waiting
+from empirical.capture import layer_view as view_module
+from empirical.capture import measuring as measuring_module
 from empirical.capture import source as source_module
 from empirical.capture.capture import capture
 from empirical.capture.identity import execution
-from empirical.capture.layer_view import LayerView, RunShape
-from empirical.capture.observers import Baselines, Buffers, Geometry, QueryMeans, Sinks
+from empirical.capture.layer_view import Later, fetched, to_host
+from empirical.capture.measuring import Document
+from empirical.capture.observers import Baselines, Geometry, QueryMeans, Sinks
 from empirical.capture.source import Tapped
-from empirical.capture.waiting import Later, Waiting, to_host
 from empirical.errors import InputError
-from empirical.schema import Variable
 from empirical.sources.queries import Queries
-from empirical.store.layout import GroupPlan
 from empirical.tap import interface
 from empirical.tap.parity import Parity
 from empirical.tap.tap import tap
 
 EVERY = [Geometry(named=((1, 2), (3, 0))), Sinks(), QueryMeans()]
-FOUR = {"queries": Queries.read("last:4", 40)}
-
-
-class OnHost:
-    """An observer that knows nothing of devices."""
-
-    group = "mine"
-
-    def __init__(self) -> None:
-        self.threads: set[str] = set()
-
-    def plan(self, shape: RunShape) -> GroupPlan:
-        words = {"long_name": "weight", "units": "1", "symbol": "", "equation": ""}
-        variables = {"last_weight": Variable(dims=("layer", "head"), **words)}
-        return GroupPlan(variables=variables, coordinates=shape.coordinates("layer", "head"))
-
-    def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
-        assert not view.on_device
-        self.threads.add(threading.current_thread().name)
-        return {"last_weight": view.alpha[:, -1].numpy()}
+FOUR: dict[str, Any] = {"documents": 1, "queries": Queries.read("last:4", 40)}
+ON_DEVICE = {"measure": "device", "observers": [*EVERY, Baselines()], **FOUR}
 
 
 @pytest.mark.parametrize("family", ["gemma2", "gpt_oss"])
-def test_a_run_measured_on_the_device_has_the_numbers_of_one_measured_by_loops(
-    tmp_path: Path, family: str
-) -> None:
-    runs = {
-        how: small_run(
-            tmp_path / how, family=family, documents=1, observers=EVERY, measure=how, **FOUR
-        )
-        for how in ("cpu", "device")
-    }
+def test_device_and_compiled_measurements_agree(tmp_path, family):
+    here, there = (
+        small_run(tmp_path / measure, family=family, observers=EVERY, measure=measure, **FOUR)
+        for measure in ("cpu", "device")
+    )
     for group in ("capture", "queries", "sinks"):
-        one, other = (runs[how].read(group) for how in ("cpu", "device"))
+        one, other = here.read(group), there.read(group)
         for name in one.data_vars:
-            np.testing.assert_allclose(
-                other[name].values, one[name].values, rtol=1e-5, atol=1e-5, err_msg=name
-            )
-    assert [run.attributes["measure"] for run in runs.values()] == ["cpu", "device"]
+            np.testing.assert_allclose(other[name], one[name], rtol=1e-5, atol=1e-5, err_msg=name)
+    assert [run.attributes["measure"] for run in (here, there)] == ["cpu", "device"]
 
 
 @pytest.mark.slow
-def test_equal_runs_on_the_device_are_equal_bit_for_bit(tmp_path: Path) -> None:
-    observers = [*EVERY, Baselines()]
-    for name in ("a", "b"):
-        small_run(tmp_path / name, documents=1, observers=observers, measure="device", **FOUR)
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+def test_equal_device_runs_are_equal_bit_for_bit(tmp_path):
+    one, other = (small_run(tmp_path / name, **ON_DEVICE) for name in ("a", "b"))
+    assert contents(one.path) == contents(other.path)
 
 
 @pytest.mark.parametrize("together", [pytest.param(1, marks=pytest.mark.slow), 3])
-def test_layers_measured_together_have_the_numbers_of_each_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
-) -> None:
-    observers = [*EVERY, Baselines()]
-    asked = {"observers": observers, "measure": "device", "documents": 1, **FOUR}
-    one = small_run(tmp_path / "one", **asked)
-    monkeypatch.setattr(document, "LAYERS", together)
-    other = small_run(tmp_path / "other", **asked)
+def test_layers_measured_together_equal_layers_measured_alone(tmp_path, monkeypatch, together):
+    one = small_run(tmp_path / "one", **ON_DEVICE)
+    monkeypatch.setattr(measuring_module, "LAYERS", together)
+    other = small_run(tmp_path / "other", **ON_DEVICE)
     for group in ("capture", "null", "queries", "sinks"):
         xr.testing.assert_allclose(one.read(group), other.read(group), rtol=1e-5, atol=1e-6)
 
 
-def test_what_is_measured_on_a_device_multiplies_in_float32(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_device_measurements_multiply_in_float32(tmp_path, monkeypatch):
     found: list[str] = []
-    whole = document.Document.whole
+    whole = Document.whole
 
-    def told(self: document.Document) -> Buffers:
+    def note(self):
         found.append(torch.get_float32_matmul_precision())
         return whole(self)
 
-    monkeypatch.setattr(document.Document, "whole", told)
+    monkeypatch.setattr(Document, "whole", note)
     torch.set_float32_matmul_precision("medium")
     try:
-        small_run(tmp_path / "run", documents=2, measure="device")
+        small_run(tmp_path / "run", documents=2, observers=[Geometry()], measure="device")
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision("highest")
     assert found == ["highest"] * 2
 
 
-def test_a_run_is_not_gone_on_with_elsewhere(tmp_path: Path) -> None:
-    small_run(tmp_path / "run", documents=1, measure="auto")
-    assert small_run(tmp_path / "run", documents=2, measure="cpu").attributes["measure"] == "cpu"
-    with pytest.raises(InputError, match="was measured with measure = cpu, this run has device"):
-        small_run(tmp_path / "run", documents=3, measure="device")
-
-
-def test_where_a_model_is_measured_is_told_by_where_it_lives() -> None:
+def test_the_execution_follows_the_devices_of_the_model():
     model = loaded("llama")
     source = Tapped(model)
     assert execution(source.devices, "auto") == "cpu"
@@ -136,41 +94,37 @@ def test_where_a_model_is_measured_is_told_by_where_it_lives() -> None:
 
 
 @pytest.mark.parametrize("family", ["llama", pytest.param("mistral", marks=pytest.mark.slow)])
-def test_a_document_is_waited_for_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str
-) -> None:
-    asked, copies, measuring = Operations(), [], Operations()
+def test_a_document_synchronises_once(tmp_path, monkeypatch, family):
+    attending, measuring, copies = Operations(), Operations(), []
+    attend_, copied_ = interface._attend, view_module._copied
+    measure_ = Document._measure_gathered
 
-    def attend(*args, **keywords):
-        with asked:  # the layer's own attention and its rows of weights
-            return _attend(*args, **keywords)
+    def attend(*arguments, **keywords):
+        with attending:  # the layer's own attention and its rows of weights
+            return attend_(*arguments, **keywords)
 
-    def measure(self) -> None:
+    def measure(self):
         with measuring:
-            _measure(self)
+            measure_(self)
 
-    def copied(data: torch.Tensor) -> torch.Tensor:
+    def copied(data):
         copies.append(data.numel())
-        return _copied(data)
+        return copied_(data)
 
-    _attend, _copied = interface._attend, waiting._copied
-    _measure = document.Document._measure_gathered
-    observers = [*EVERY, Baselines()]
-    asked_for = {"family": family, "observers": observers, "measure": "device", **FOUR}
-    small_run(tmp_path / "laid out", documents=1, **asked_for)
+    small_run(tmp_path / "laid out", family=family, **ON_DEVICE)
     exact = Parity(weights=0.0, log_weights=0.0, hidden=0.0, invisible=0.0, layer=0)
     monkeypatch.setattr(source_module, "parity", lambda *_, **__: exact)  # once a run, it may wait
     monkeypatch.setattr(interface, "_attend", attend)
-    monkeypatch.setattr(document.Document, "_measure_gathered", measure)
-    monkeypatch.setattr(waiting, "_copied", copied)
-    small_run(tmp_path / "run", documents=2, **asked_for)
+    monkeypatch.setattr(Document, "_measure_gathered", measure)
+    monkeypatch.setattr(view_module, "_copied", copied)
+    small_run(tmp_path / "run", family=family, **ON_DEVICE | {"documents": 2})
     assert len(copies) == 2  # documents
-    assert len(asked.names) > 300
+    assert len(attending.names) > 300
     assert len(measuring.names) > 1000
-    assert asked.waiting == measuring.waiting == []
+    assert attending.waiting == measuring.waiting == []
 
 
-def test_what_a_query_sees_is_read_once_for_each_kind_of_mask() -> None:
+def test_visibility_is_read_once_per_kind_of_mask():
     firsts: list = []
     ids = torch.as_tensor(random_windows(1, 40).token_ids.astype(np.int64))
     tap(tiny("gemma2"), ids, lambda layer: firsts.append(layer.first))
@@ -178,23 +132,14 @@ def test_what_a_query_sees_is_read_once_for_each_kind_of_mask() -> None:
     assert firsts[0] is firsts[2]
 
 
-def test_an_observer_that_knows_no_device_gets_the_cpu_in_a_thread_beside(tmp_path: Path) -> None:
-    beside, here = OnHost(), OnHost()
-    one = small_run(tmp_path / "one", observers=[Geometry(), beside], measure="device")
-    other = small_run(tmp_path / "other", observers=[Geometry(), here], measure="cpu")
-    xr.testing.assert_identical(one.read("mine"), other.read("mine"))
-    assert [name.startswith("geostat-beside") for name in beside.threads] == [True]
-    assert here.threads == {threading.current_thread().name}
+class InBackground(LastWeight):
+    """An observer that runs in the background thread."""
 
-
-class Beside(OnHost):
-    """An observer that asks for the thread beside."""
-
-    beside = True
+    in_background = True
 
 
 @pytest.fixture
-def cores(request: pytest.FixtureRequest) -> Iterator[int]:
+def cores(request) -> Iterator[int]:
     """So many threads for the model."""
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
@@ -202,52 +147,67 @@ def cores(request: pytest.FixtureRequest) -> Iterator[int]:
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("cores", [1, 2], indirect=True)
-def test_an_observer_that_asks_for_the_thread_beside_gets_it_where_the_model_has_several(
-    tmp_path: Path, cores: int
-) -> None:
-    beside, here = Beside(), OnHost()
-    one = small_run(tmp_path / "one", observers=[Geometry(), beside], measure="cpu")
-    other = small_run(tmp_path / "other", observers=[Geometry(), here], measure="cpu")
-    xr.testing.assert_identical(one.read("mine"), other.read("mine"))
-    assert np.isfinite(one.read("mine").last_weight).all()
-    assert [name.startswith("geostat-beside") for name in beside.threads] == [cores > 1]
+TWO_CORES = pytest.mark.parametrize("cores", [2], indirect=True)
 
 
-@pytest.mark.parametrize("cores", [2], indirect=True)
+@pytest.mark.parametrize(
+    ("observer", "measure", "cores", "in_background"),
+    [
+        (LastWeight, "device", 2, True),
+        (InBackground, "cpu", 1, False),
+        (InBackground, "cpu", 2, True),
+    ],
+    indirect=["cores"],
+)
 @pytest.mark.usefixtures("cores")
-def test_the_model_goes_on_while_layers_are_measured_beside_but_not_further_than_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_observers_of_a_user_run_in_the_background_on_a_device_and_on_several_cores(
+    tmp_path, observer, measure, in_background
+):
+    elsewhere, here = observer(), LastWeight()
+    one, other = (
+        small_run(tmp_path / name, documents=1, observers=[Geometry(), own], measure=where)
+        for name, own, where in (("one", elsewhere, measure), ("other", here, "cpu"))
+    )
+    xr.testing.assert_identical(one.read("mine"), other.read("mine"))
+    weights = one.read("capture")["attention_weight"][..., -1]
+    np.testing.assert_allclose(one.read("mine")["last_weight"], weights, rtol=1e-6)
+    (thread,) = elsewhere.threads
+    assert thread.startswith("geostat-background") == in_background
+    assert here.threads == {threading.current_thread().name}
+
+
+@TWO_CORES
+@pytest.mark.usefixtures("cores")
+def test_the_model_runs_ahead_of_background_measurements_up_to_a_limit(tmp_path, monkeypatch):
     begun = [threading.Event() for _ in range(4)]
     ahead: list[int] = []
 
-    class Slow(Beside):
-        def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
+    class Slow(InBackground):
+        def __call__(self, view):
             if view.layer < 3:
                 assert begun[view.layer + 1].wait(600)  # the model goes on
             time.sleep(0.02)  # and would go further
-            ahead.append(sum(one.is_set() for one in begun) - 1 - view.layer)
+            ahead.append(sum(event.is_set() for event in begun) - 1 - view.layer)
             return super().__call__(view)
 
-    class Now(OnHost):
+    class Now(LastWeight):
         group = "now"
 
-        def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
+        def __call__(self, view):
             begun[view.layer].set()
             return super().__call__(view)
 
-    monkeypatch.setattr(document, "AHEAD", 1)
+    monkeypatch.setattr(measuring_module, "AHEAD", 1)
     small_run(tmp_path / "run", documents=1, observers=[Slow(), Now()], measure="cpu")
     assert ahead == [1, 1, 1, 0]
 
 
-@pytest.mark.parametrize("cores", [2], indirect=True)
+@TWO_CORES
 @pytest.mark.parametrize("measure", ["cpu", "device"])
 @pytest.mark.usefixtures("cores")
-def test_what_goes_wrong_beside_is_passed_on(tmp_path: Path, measure: str) -> None:
-    class Broken(Beside):
-        def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
+def test_background_errors_are_raised(tmp_path, measure):
+    class Broken(InBackground):
+        def __call__(self, view):
             raise InputError("cannot measure this.")
 
     with pytest.raises(InputError, match=r"cannot measure this\."):
@@ -256,39 +216,28 @@ def test_what_goes_wrong_beside_is_passed_on(tmp_path: Path, measure: str) -> No
 
 
 @pytest.mark.parametrize("observers", [[Geometry()], [Geometry(), Sinks()]])
-def test_what_is_not_finite_is_refused_as_on_the_cpu(
-    tmp_path: Path, observers: list, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = loaded("llama")
-    observe = document.Document.observe
+def test_non_finite_rows_are_refused_as_on_the_cpu(tmp_path, observers, monkeypatch):
+    observe = Document.observe
 
-    def spoiled(self, view: LayerView) -> None:
+    def spoiled(self, view):
         if view.layer == 2:
             view.every[1, 5, 0] = torch.inf
         observe(self, view)
 
-    monkeypatch.setattr(document.Document, "observe", spoiled)
-    said = []
-    for how in ("cpu", "device"):
+    monkeypatch.setattr(Document, "observe", spoiled)
+    windows, options = random_windows(1, 40), {"observers": observers, "n": np.arange(1, 41)}
+    lines = []
+    for measure in ("cpu", "device"):
         with pytest.raises(InputError) as caught:
-            capture(
-                model,
-                random_windows(1, 40),
-                tmp_path / how,
-                observers=observers,
-                n=np.arange(1, 41),
-                measure=how,
-            )
-        said.append(str(caught.value))
-    assert said[0] == said[1]
-    assert "document 'document 0', layer 2, kv_head 1: NaN or infinity" in said[0]
+            capture(loaded("llama"), windows, tmp_path / measure, measure=measure, **options)
+        lines.append(str(caught.value))
+    assert lines[0] == lines[1]
+    assert "document 'document 0', layer 2, kv_head 1: NaN or infinity" in lines[0]
 
 
-def test_arrays_come_to_the_host_as_they_were_and_in_one_copy(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_arrays_reach_the_host_unchanged_in_one_copy(monkeypatch):
     copies = []
-    monkeypatch.setattr(waiting, "_copied", lambda data: copies.append(1) or data.cpu())
+    monkeypatch.setattr(view_module, "_copied", lambda data: copies.append(1) or data.cpu())
     tensors = [
         torch.tensor(True),
         torch.arange(6, dtype=torch.int32).view(2, 3).T,
@@ -296,12 +245,9 @@ def test_arrays_come_to_the_host_as_they_were_and_in_one_copy(
         torch.tensor([1.5, torch.nan], dtype=torch.float64),
         torch.tensor([[2.5]]),
     ]
-    for one, array in zip(tensors, to_host(tensors), strict=True):
-        assert array.dtype == one.numpy().dtype
-        np.testing.assert_array_equal(array, one.numpy())
+    for tensor, array in zip(tensors, to_host(tensors), strict=True):
+        assert array.dtype == tensor.numpy().dtype
+        np.testing.assert_array_equal(array, tensor.numpy())
     assert copies == [1]
-    held: Waiting[str] = Waiting()
-    held.add("sum", Later((torch.tensor([1.0]), torch.tensor([2.0])), lambda a, b: a + b))
-    held.add("one", torch.tensor([3.0]))
-    assert held.fetch() == {"sum": 3.0, "one": 3.0}
-    assert held.held == {}
+    total = Later((torch.tensor([1.0]), torch.tensor([2.0])), lambda a, b: a + b)
+    assert fetched({"sum": total, "one": torch.tensor([3.0])}) == {"sum": 3.0, "one": 3.0}

@@ -1,21 +1,21 @@
-"""Top-N attention against plain loops in float64, and what it refuses."""
-
-from __future__ import annotations
+"""Top-N attention against plain loops in float64, the N largest, and refusals."""
 
 import copy
 import functools
+from itertools import product
 from typing import Any
 
 import pytest
 import torch
 import transformers
+from hypothesis import given
+from hypothesis import strategies as st
 from support.cut_loops import logits as by_loops
 from support.families import FAMILIES, OTHERS, builtin_model, tiny, tokens
 
 from empirical.errors import InputError
 from empirical.intervention import cut as cut_module
-from empirical.intervention.cut import MODES, Cut, Mode, cut_output, intervened
-from empirical.intervention.largest import largest
+from empirical.intervention.cut import MODES, Cut, cut_output, intervened, largest
 from empirical.intervention.loss import logits_of
 from empirical.intervention.rules import RANKINGS, SETS, Rows, attention, random, recent
 from empirical.sources.builtin_texts import topics
@@ -52,22 +52,19 @@ def assert_close(found: torch.Tensor, expected: torch.Tensor, within: float) -> 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("family", [*FAMILIES, *OTHERS])
-def test_all_tokens_kept_is_the_model_itself(family: str, mode: Mode) -> None:
+def test_keeping_all_tokens_is_the_unmodified_model(family, mode):
     ids = tokens(2, 150)
     told: list[torch.Tensor] = []  # so that no shorter path is taken where N ≥ T
     for n in (150, [150, 400, 151, 10**6]):
         found = logits(model(family), ids, rule=attention, mode=mode, n=n, on_sizes=told.append)
         assert_close(found, plain(model(family), ids), 2e-5)
-    assert_close(
-        logits(model(family), ids, rule=attention, mode=mode, n=150),
-        plain(model(family), ids),
-        2e-5,
-    )
+    shorter = logits(model(family), ids, rule=attention, mode=mode, n=150)
+    assert_close(shorter, plain(model(family), ids), 2e-5)
 
 
 @pytest.mark.slow
 @pytest.mark.builtin
-def test_all_tokens_kept_is_the_built_in_model_itself() -> None:
+def test_keeping_all_tokens_is_the_unmodified_built_in_model():
     found = windows(topics(), builtin_model().tokenizer, length=200, count=1)
     ids = torch.as_tensor(found.token_ids, dtype=torch.long)
     for mode in MODES:
@@ -77,7 +74,7 @@ def test_all_tokens_kept_is_the_built_in_model_itself() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("family", [*FAMILIES, *OTHERS])
-def test_a_few_tokens_kept_equal_loops_in_every_family(family: str, mode: Mode) -> None:
+def test_top_n_attention_equals_plain_loops_in_every_family(family, mode):
     ids = tokens(1, 40)
     expected = by_loops(model(family, double=True), ids, "attention", mode, [3] * 4)
     for double, within in ((True, 1e-9), (False, 2e-5)):
@@ -88,7 +85,7 @@ def test_a_few_tokens_kept_equal_loops_in_every_family(family: str, mode: Mode) 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("family", SHAPES)
-def test_every_rule_equals_loops(family: str, rule: str, mode: Mode) -> None:
+def test_every_rule_equals_plain_loops(family, rule, mode):
     # No token twice, for equal values would tie in the first layer, but for rounding.
     ids = 3 + torch.randperm(94, generator=torch.Generator().manual_seed(5))[None, :32]
     n = None if rule in SETS else [1, 2, 5, 40]
@@ -97,7 +94,7 @@ def test_every_rule_equals_loops(family: str, rule: str, mode: Mode) -> None:
     assert_close(found, expected, 1e-9)
 
 
-def test_blocks_of_queries_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_queries_change_nothing(monkeypatch):
     ids, double = tokens(1, 100), model("gemma2", double=True)  # where rounding swaps no tokens
     whole = {rule: logits(double, ids, rule=RULES[rule], mode="deletion", n=4) for rule in RANKINGS}
     monkeypatch.setattr("empirical.tap.attention.QUERY_BLOCK", 9)
@@ -106,7 +103,7 @@ def test_blocks_of_queries_change_nothing(monkeypatch: pytest.MonkeyPatch) -> No
         assert_close(after, before, 1e-9)
 
 
-def test_padding_changes_nothing() -> None:
+def test_padding_changes_nothing():
     ids, mask = tokens(2, 80), torch.ones(2, 80, dtype=torch.long)
     mask[1, 50:] = 0
     cut = Cut(rule=attention, mode="renormalisation", n=4)
@@ -115,26 +112,21 @@ def test_padding_changes_nothing() -> None:
     assert_close(both[1, :50], alone[0], 2e-5)
 
 
-def test_layers_and_heads_that_are_not_named_stay_as_they_are() -> None:
+def test_other_layers_and_heads_are_unchanged():
     ids = tokens(1, 60)
-    own = plain(model("llama"), ids)
-    none = intervened(model("llama"), ids, lambda layer: None)
+    own, one_head = plain(model("llama"), ids), Cut(rule=attention, mode="deletion", n=2, heads=[2])
+    none, some = (intervened(model("llama"), ids, cuts.get) for cuts in ({}, {1: one_head}))
     assert torch.equal(logits_of(model("llama"), none), own)
-
-    def one_head(layer: int) -> Cut | None:
-        return Cut(rule=attention, mode="deletion", n=2, heads=[2]) if layer == 1 else None
-
-    found = intervened(model("llama"), ids, one_head)
-    assert not torch.equal(logits_of(model("llama"), found), own)
+    assert not torch.equal(logits_of(model("llama"), some), own)
     layer = a_layer()
-    by_head = cut_output(layer, Cut(rule=attention, mode="deletion", n=2, heads=[2]))
+    by_head = cut_output(layer, one_head)
     by_size = cut_output(layer, Cut(rule=attention, mode="deletion", n=[99, 99, 2, 99]))
     torch.testing.assert_close(by_head, by_size)
     torch.testing.assert_close(by_head[:, :, [0, 1, 3]], layer.output()[:, :, [0, 1, 3]])
 
 
 def a_layer(*, sinks: bool = False) -> Attention:
-    """A random layer of 4 heads that share 2 value heads, 50 positions."""
+    """A random layer of 4 heads that share 2 KV heads, 50 positions."""
     chance = torch.Generator().manual_seed(3)
     shape = (1, 2, 50, 8)
     llama = model("llama").model.layers[0].self_attn
@@ -150,7 +142,7 @@ def a_layer(*, sinks: bool = False) -> Attention:
 
 
 @pytest.mark.parametrize("sinks", [False, True])
-def test_the_errors_of_both_modes_are_their_closed_forms(sinks: bool) -> None:
+def test_output_errors_of_both_modes_match_closed_forms(sinks):
     # o − o_del = (1−M) μ_T and o − o_ren = (1−M)(μ_T − μ_S), M the share of the weights kept, μ the
     # means of kept and dropped values under their own weights (times all the weights, with a sink).
     layer = a_layer(sinks=sinks)
@@ -158,31 +150,25 @@ def test_the_errors_of_both_modes_are_their_closed_forms(sinks: bool) -> None:
 
     def rule(rows: Rows) -> torch.Tensor:
         told.append(rows)
-        return rows.weights
+        return rows.alpha
 
     outputs = {mode: cut_output(layer, Cut(rule=rule, mode=mode, n=3)) for mode in MODES}
-    alpha = told[0].weights[0, :, -1].double()
     values = layer.value[0].repeat_interleave(2, dim=0).double()
-    own = (alpha[:, None] @ values)[:, 0]
-    for head in range(4):
-        kept = alpha[head].argsort(descending=True)[:3]
-        dropped = alpha[head].argsort(descending=True)[3:]
-        all_weights = alpha[head].sum()
-        assert float(all_weights) < 0.999 if sinks else float(all_weights) == pytest.approx(1)
-        mass = alpha[head, kept].sum() / all_weights
-        mean = {
-            name: (alpha[head, which] @ values[head, which]) / alpha[head, which].sum()
-            for name, which in (("S", kept), ("T", dropped))
-        }
-        for mode, expected in (
-            ("deletion", (1 - mass) * mean["T"]),
-            ("renormalisation", (1 - mass) * (mean["T"] - mean["S"])),
-        ):
-            error = own[head] - outputs[mode][0, -1, head].double()
-            torch.testing.assert_close(error, all_weights * expected, atol=1e-5, rtol=1e-5)
+    for head, alpha in enumerate(told[0].alpha[0, :, -1].double()):
+        order, total = alpha.argsort(descending=True), alpha.sum()
+        assert float(total) < 0.999 if sinks else float(total) == pytest.approx(1)
+        mass = alpha[order[:3]].sum() / total
+        kept, dropped = (
+            (alpha[which] @ values[head, which]) / alpha[which].sum()
+            for which in (order[:3], order[3:])
+        )
+        for mode, mean in (("deletion", dropped), ("renormalisation", dropped - kept)):
+            error = alpha @ values[head] - outputs[mode][0, -1, head].double()
+            expected = total * (1 - mass) * mean
+            torch.testing.assert_close(error, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_weights_that_vanish_are_weighed_anew_by_their_scores() -> None:
+def test_vanishing_weights_are_renormalised_from_their_scores():
     layer = a_layer()
     layer.query[:] *= 100  # weights of the most recent tokens are 0 in float32
     kept = cut_output(layer, Cut(rule=recent, mode="renormalisation", n=2))
@@ -192,19 +178,19 @@ def test_weights_that_vanish_are_weighed_anew_by_their_scores() -> None:
     torch.testing.assert_close(kept[0, -1, 0].double(), expected, atol=1e-4, rtol=1e-4)
 
 
-def test_random_sets_are_nested_and_differ_by_query_head_and_draw() -> None:
+def test_random_sets_are_nested_and_differ_by_query_head_and_draw():
     layer = a_layer()
     kept: dict[tuple[int, int], torch.Tensor] = {}
+    for draw, n in product(range(3), (2, 7)):
+
+        def rule(rows: Rows, draw: int = draw, n: int = n) -> torch.Tensor:
+            scores = random(draw)(rows)
+            visible = scores.masked_fill(~rows.visible[0], -torch.inf)
+            kept[draw, n] = largest(visible, torch.tensor(n))
+            return scores
+
+        cut_output(layer, Cut(rule=rule, mode="deletion", n=n))
     for draw in range(3):
-        for n in (2, 7):
-
-            def rule(rows: Rows, draw: int = draw, n: int = n) -> torch.Tensor:
-                scores = random(draw)(rows)
-                visible = scores.masked_fill(~rows.visible[0], -torch.inf)
-                kept[draw, n] = largest(visible, torch.tensor(n))
-                return scores
-
-            cut_output(layer, Cut(rule=rule, mode="deletion", n=n))
         assert bool((kept[draw, 2] <= kept[draw, 7]).all())
         assert not torch.equal(kept[draw, 7][0, -1], kept[draw, 7][1, -1])
         assert not torch.equal(kept[draw, 7][0, -1], kept[draw, 7][0, -2])
@@ -213,7 +199,7 @@ def test_random_sets_are_nested_and_differ_by_query_head_and_draw() -> None:
     assert float(share.sum()) == pytest.approx(7)
 
 
-def test_the_sizes_that_are_kept_are_told() -> None:
+def test_numbers_of_kept_tokens_are_reported():
     told: list[torch.Tensor] = []
     ids = tokens(1, QUERY_BLOCK + 20)
     cut = Cut(rule=attention, mode="deletion", n=5, on_sizes=told.append)
@@ -224,35 +210,82 @@ def test_the_sizes_that_are_kept_are_told() -> None:
     assert int(sizes.max()) == 5
 
 
-def test_no_weights_of_all_queries_ever_exist(monkeypatch: pytest.MonkeyPatch) -> None:
-    shapes: list[int] = []
-    monkeypatch.setattr(
-        cut_module,
-        "largest",
-        lambda scores, *given: (shapes.append(scores.numel()), largest(scores, *given))[1],
-    )
+def test_no_weights_of_all_queries_ever_exist(monkeypatch):
+    sizes: list[int] = []
+
+    def counted(scores: torch.Tensor, *given: Any) -> torch.Tensor:
+        sizes.append(scores.numel())
+        return largest(scores, *given)
+
+    monkeypatch.setattr(cut_module, "largest", counted)
     logits(model("llama"), tokens(1, 500), rule=attention, mode="deletion", n=4)
-    assert max(shapes) <= 4 * QUERY_BLOCK * 500
+    assert max(sizes) <= 4 * QUERY_BLOCK * 500
 
 
 @pytest.mark.parametrize(
     ("cut", "said"),
     [
-        ({"n": 0}, "n 0: expected whole numbers of at least 1"),
-        ({"n": [1, 2]}, "one or one for each of 4 heads"),
-        ({"n": 1.5}, "expected whole numbers"),
+        ({"n": 0}, "n 0: expected integers of at least 1"),
+        ({"n": [1, 2]}, "one number or one for each of 4 heads"),
+        ({"n": 1.5}, "expected integers"),
         ({"n": None}, "expected a number of tokens for a ranking rule"),
         ({"n": 1, "heads": [4]}, "layer 0 has heads 0 to 3"),
         ({"n": 1, "mode": "mask"}, "expected deletion or renormalisation"),
     ],
 )
-def test_bad_cuts_are_refused(cut: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        logits(model("llama"), tokens(1, 30), **{"rule": attention, "mode": "deletion"} | cut)
-
-
-def test_the_implementation_is_put_back_after_an_error() -> None:
+def test_a_bad_cut_is_refused_and_the_implementation_restored(cut, said):
     llama = copy.deepcopy(model("llama"))
-    with pytest.raises(InputError):
-        logits(llama, tokens(1, 30), rule=attention, mode="deletion", n=0)
+    with pytest.raises(InputError, match=said):
+        logits(llama, tokens(1, 30), **{"rule": attention, "mode": "deletion"} | cut)
     assert llama.config._attn_implementation == "sdpa"
+
+
+SCORES = st.sampled_from([0.0, -0.0, 1e-40, 0.5, 1.0, 7.5, -0.5, -7.5, torch.inf, -torch.inf])
+
+
+def by_sort(scores: list[float], n: int, visible: list[bool]) -> list[bool]:
+    """Ties lower index first."""
+    score = [own if seen else -torch.inf for own, seen in zip(scores, visible, strict=True)]
+    order = sorted(range(len(score)), key=lambda j: (-score[j], j))[:n]
+    return [j in order and visible[j] for j in range(len(score))]
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@given(
+    rows=st.integers(1, 12).flatmap(
+        lambda count: st.lists(
+            st.lists(st.tuples(SCORES, st.booleans()), min_size=count, max_size=count),
+            min_size=1,
+            max_size=6,
+        )
+    ),
+    sizes=st.lists(st.integers(1, 14), min_size=6, max_size=6),
+)
+def test_the_n_largest_match_a_sort(kind, rows, sizes):
+    scores = torch.tensor([[own for own, _ in row] for row in rows], dtype=kind)
+    visible = torch.tensor([[seen for _, seen in row] for row in rows])
+    sizes = sizes[: len(rows)]
+    one, all_seen = torch.tensor(sizes[0]), torch.ones_like(visible)
+    for n, seen in ((one, visible), (one, None), (torch.tensor(sizes), visible)):
+        mask = all_seen if seen is None else seen
+        expected = [
+            by_sort(row, size, own)
+            for row, size, own in zip(
+                scores.tolist(), n.expand(len(rows)).tolist(), mask.tolist(), strict=True
+            )
+        ]
+        assert largest(scores, n, seen).tolist() == expected
+
+
+def test_sizes_and_visibility_broadcast_to_the_scores():
+    generator = torch.Generator().manual_seed(3)
+    scores = torch.rand(2, 3, 40, 70, generator=generator)
+    n = torch.tensor([[1], [9], [100]])
+    visible = torch.ones(1, 1, 40, 70, dtype=torch.bool).tril(30)
+    heads, queries = ((0, 1), (1, 9), (2, 100)), (0, 25, 39)
+    for kind in (torch.float32, torch.float64):
+        kept = largest(scores.to(kind), n, visible)
+        for document, (head, size), query in product((0, 1), heads, queries):
+            row = scores[document, head, query].tolist()
+            expected = by_sort(row, size, visible[0, 0, query].tolist())
+            assert kept[document, head, query].tolist() == expected

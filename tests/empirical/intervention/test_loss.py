@@ -1,8 +1,5 @@
 """Next-token losses against the model's own, in every family."""
 
-from __future__ import annotations
-
-import copy
 from typing import Any
 
 import pytest
@@ -18,9 +15,7 @@ from empirical.tap.interface import forward
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, *OTHERS])
-def test_losses_are_those_of_the_models_own_logits(
-    family: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_losses_match_the_models_logits(family, monkeypatch):
     model, ids = tiny(family), tokens(2, 60)
     with torch.no_grad():
         own = model(input_ids=ids, use_cache=False).logits
@@ -35,17 +30,8 @@ def test_losses_are_those_of_the_models_own_logits(
         assert float(found.double().mean()) == pytest.approx(float(wanted.mean()), abs=1e-6)
 
 
-def test_a_soft_cap_of_the_logits_is_the_models() -> None:
-    model, ids = tiny("gemma2"), tokens(1, 30)
-    capped = copy.deepcopy(model)
-    model.config.final_logit_softcapping, capped.config.final_logit_softcapping = None, 0.5
-    hidden = forward(model.get_decoder(), ids, None)
-    assert float(logits_of(capped, hidden).abs().max()) <= 0.5
-    assert float(logits_of(model, hidden).abs().max()) > 0.5
-
-
 @pytest.mark.parametrize("own", [False, True])
-def test_the_decoder_is_put_back(own: bool) -> None:
+def test_the_decoder_is_restored(own):
     model, ids = tiny("llama"), tokens(1, 20)
     hidden = forward(model.get_decoder(), ids, None)
     decoder = model.get_decoder()
@@ -54,16 +40,16 @@ def test_the_decoder_is_put_back(own: bool) -> None:
     before = vars(decoder).get("forward")
     logits_of(model, hidden)
     assert vars(decoder).get("forward") is before
-    with pytest.raises(InputError, match="llama: its own forward ended in RuntimeError: mat1 and"):
+    with pytest.raises(InputError, match="llama: its forward pass raised RuntimeError: mat1 and"):
         logits_of(model, hidden[..., :3])
     assert vars(decoder).get("forward") is before
 
 
-def test_what_has_no_loss_is_refused() -> None:
+def test_models_without_a_loss_are_refused():
     model, ids = tiny("llama"), tokens(1, 20)
     hidden = forward(model.get_decoder(), ids, None)
     for targets in (0, 20):
-        with pytest.raises(InputError, match="a window of 20 tokens has 1 to 19 to predict"):
+        with pytest.raises(InputError, match="a window of 20 tokens has 1 to 19 tokens to predict"):
             next_token_losses(model, hidden, ids, targets)
     with pytest.raises(InputError, match="has no head that predicts tokens"):
         next_token_losses(model.model, hidden, ids)
@@ -80,7 +66,7 @@ def deeper(model: transformers.PreTrainedModel) -> transformers.PreTrainedModel:
 
 @pytest.mark.filterwarnings("ignore")  # PyTorch's own: its dynamic quantisation is deprecated
 @pytest.mark.parametrize("change", [packed, deeper])
-def test_heads_and_outputs_of_other_kinds_give_their_own_losses(change: Any) -> None:
+def test_other_heads_and_outputs_give_correct_losses(change):
     model, ids = change(tiny("llama")), tokens(1, 30)
     own = model(input_ids=ids, use_cache=False).logits
     hidden = forward(model.get_decoder(), ids, None)
@@ -97,7 +83,7 @@ class Twice(transformers.LlamaForCausalLM):
         return output
 
 
-def test_a_forward_that_does_more_than_its_head_is_refused() -> None:
+def test_a_forward_with_more_than_its_head_is_refused():
     model, ids = tiny("llama"), tokens(1, 30)
     refuse_other_logits(model, ids)
     model.__class__ = Twice

@@ -1,11 +1,12 @@
-"""Sinks by function: planted ones are found where they stand, with what they are; tokens that are
-only short, or only much attended, are none.
+"""Functional sinks: planted ones are found where they stand; a token that is only short, or only
+much attended, is none.
 """
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from support import loops
 
 from empirical.measure.queries import Row
 from empirical.measure.sinks import COMPRESSED, EPSILON, MUCH, SINKS, find_sinks
@@ -14,13 +15,12 @@ TOKENS, HEADS, KV_HEADS, DIMENSION, QUERIES, AT = 400, 4, 2, 8, 5, 300
 
 
 def layer(
-    *, window: int = TOKENS, short: float = 0.2, weight: float = 0.2, seed: int = 0
+    *, window: int = TOKENS, short: float = 0.2, weight: float = 0.2
 ) -> tuple[list[Row], np.ndarray]:
     """Rows and values of one layer: at position AT stands a token of `short` times the norm of the
     others, which are of one norm, and of this `weight`; the other weights are even.
     """
-    rng = np.random.default_rng(seed)
-    values = rng.normal(size=(KV_HEADS, TOKENS, DIMENSION))
+    values = np.random.default_rng(0).normal(size=(KV_HEADS, TOKENS, DIMENSION))
     values *= 3 / np.linalg.norm(values, axis=-1, keepdims=True)
     values[:, AT] *= short
     rows = []
@@ -34,26 +34,26 @@ def layer(
     return rows, values.astype(np.float32)
 
 
+def counts(rows: list[Row], values: np.ndarray, name: str = "sink_count") -> list[int]:
+    return find_sinks(rows, values)[name].tolist()
+
+
 @pytest.mark.parametrize("window", [TOKENS, 150])
-def test_a_planted_sink_is_found_where_it_stands(window: int) -> None:
+def test_a_planted_sink_is_found_at_its_position(window):
     rows, values = layer(window=window)
     found = find_sinks(rows, values)
-    assert set(found) == set(SINKS)
-    assert all(found[name].dtype == SINKS[name].dtype for name in SINKS)
+    assert {name: found[name].dtype for name in found} == {
+        name: row.dtype for name, row in SINKS.items()
+    }
     assert found["sink_position"].tolist() == [AT] * HEADS
     assert found["sink_count"].tolist() == [1] * HEADS
     assert found["sink_count_epsilon"].tolist() == [0] * HEADS
     for name in ("sink_weight", "sink_strongest_weight", "sink_norm_ratio"):
         np.testing.assert_allclose(found[name], 0.2, rtol=1e-5, err_msg=name)
-    seen = values[:, TOKENS - window :].astype(float)
-    at = AT - (TOKENS - window)
     for head in range(HEADS):
-        own = seen[head // 2]
-        cosines = [
-            own[at] @ own[j] / np.linalg.norm(own[at]) / np.linalg.norm(own[j])
-            for j in range(window)
-            if j != at
-        ]
+        states = values[head // 2].astype(float)
+        others = np.delete(states, AT, axis=0)[TOKENS - window :]
+        cosines = [loops.cosine(states[AT], state) for state in others]
         assert found["sink_cosine"][head] == pytest.approx(np.mean(cosines), abs=1e-6)
 
 
@@ -62,22 +62,22 @@ def test_a_planted_sink_is_found_where_it_stands(window: int) -> None:
     [(0.2, 0.9 * MUCH / TOKENS), (COMPRESSED + 0.01, 0.4)],
     ids=["short but hardly attended", "much attended but not short"],
 )
-def test_a_token_needs_both(short: float, weight: float) -> None:
+def test_a_sink_needs_both_norm_and_weight(short, weight):
     found = find_sinks(*layer(short=short, weight=weight))
-    assert found["sink_count"].tolist() == found["sink_count_epsilon"].tolist() == [0] * HEADS
-    assert found["sink_position"].tolist() == [-1] * HEADS
-    assert found["sink_weight"].tolist() == [0.0] * HEADS
+    expected = {"sink_count": 0, "sink_count_epsilon": 0, "sink_position": -1, "sink_weight": 0.0}
+    for name, value in expected.items():
+        assert found[name].tolist() == [value] * HEADS, name
     for name in ("sink_strongest_weight", "sink_norm_ratio", "sink_cosine"):
         assert np.isnan(found[name]).all(), name
 
 
-def test_both_limits_belong_to_a_sink() -> None:
-    found = find_sinks(*layer(short=COMPRESSED - 1e-4, weight=MUCH / TOKENS + 1e-6))
-    assert found["sink_count"].tolist() == [1] * HEADS
-    assert find_sinks(*layer(weight=EPSILON + 1e-6))["sink_count_epsilon"].tolist() == [1] * HEADS
+def test_both_thresholds_are_inclusive():
+    at_both = layer(short=COMPRESSED - 1e-4, weight=MUCH / TOKENS + 1e-6)
+    assert counts(*at_both) == [1] * HEADS
+    assert counts(*layer(weight=EPSILON + 1e-6), "sink_count_epsilon") == [1] * HEADS
 
 
-def test_position_0_is_one_like_any_other_and_no_content() -> None:
+def test_position_0_may_be_a_sink_and_is_no_content():
     rows, values = layer()
     values[:, 0] *= 0.1
     for row in rows:
@@ -88,14 +88,14 @@ def test_position_0_is_one_like_any_other_and_no_content() -> None:
     assert found["sink_count"].tolist() == [2, 2, 1, 1]
     np.testing.assert_allclose(found["sink_weight"][:2], 0.6 + 0.4 / (TOKENS - 3), atol=2e-4)
     np.testing.assert_allclose(found["sink_norm_ratio"], [0.1, 0.1, 0.2, 0.2], rtol=1e-5)
-    two = find_sinks([Row(position=2, first=0, alpha=np.full((2, 3), 1 / 3))], values[:, :3])
-    assert two["sink_count"].tolist() == [0, 0]  # no weight reaches ten times 1/3
+    even = Row(position=2, first=0, alpha=np.full((2, 3), 1 / 3))
+    assert counts([even], values[:, :3]) == [0, 0]  # no weight reaches ten times 1/3
     median_of_content = values[:, [0, 1, 1]] * np.array([1.0, 0.2, 2.0])[:, None]
-    last = [Row(position=2, first=0, alpha=np.array([[1.0, 0, 0]] * 2))]
-    assert find_sinks(last, median_of_content)["sink_count"].tolist() == [0, 0]
+    first = Row(position=2, first=0, alpha=np.array([[1.0, 0, 0]] * 2))
+    assert counts([first], median_of_content) == [0, 0]
 
 
-def test_a_token_counts_over_the_queries_that_see_it() -> None:
+def test_a_token_counts_over_the_queries_that_see_it():
     rows, values = layer(weight=0.0)
     values[:, TOKENS - 2] *= 0.3
     for row in rows[-2:]:
@@ -106,19 +106,19 @@ def test_a_token_counts_over_the_queries_that_see_it() -> None:
     np.testing.assert_allclose(found["sink_weight"], 0.3 / QUERIES, rtol=1e-6)
 
 
-def test_tokens_that_only_earlier_queries_see_are_left_out() -> None:
+def test_tokens_invisible_to_the_last_query_are_excluded():
     rows, values = layer(window=TOKENS - AT - 1)  # the last query no longer sees AT
     assert rows[-1].first == AT + 1
     assert rows[0].first < AT
-    assert find_sinks(rows, values)["sink_count"].tolist() == [0] * HEADS
+    assert counts(rows, values) == [0] * HEADS
     early = replace(rows[0], position=AT - 5, first=0, alpha=np.full((HEADS, AT - 4), 0.1))
-    assert find_sinks([early, *rows], values)["sink_count"].tolist() == [0] * HEADS
+    assert counts([early, *rows], values) == [0] * HEADS
 
 
-def test_vectors_of_no_length_are_short_and_have_no_cosine() -> None:
+def test_vectors_of_no_length_are_short_and_have_no_cosine():
     found = find_sinks(*layer(short=0.0))
     assert found["sink_position"].tolist() == [AT] * HEADS
     assert found["sink_norm_ratio"].tolist() == [0.0] * HEADS
     assert np.isnan(found["sink_cosine"]).all()
     rows, values = layer()
-    assert find_sinks(rows, 0 * values)["sink_count"].tolist() == [0] * HEADS
+    assert counts(rows, 0 * values) == [0] * HEADS

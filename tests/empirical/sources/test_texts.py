@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from support.families import letters
+from support.raising import raising
+from support.raising import refused as one_line
 
-from empirical.errors import InputError
 from empirical.sources.texts import Corpus, from_hub, from_paths
 from empirical.sources.windows import Windows, windows
 
@@ -27,23 +28,20 @@ def read(*paths: Path, **options: Any) -> dict[str, str]:
     return {document.name: document.text for document in from_paths(paths, **options)}
 
 
-def test_files_and_folders_are_read_in_order_once_and_hidden_ones_not(tmp_path: Path) -> None:
+def test_files_and_folders_are_read_in_order_once_and_hidden_ones_not(tmp_path: Path):
     for name in ("b/z.md", "b/a.txt", "a.txt", ".hidden/a.txt", "b/.a.txt", "image.png", "c.TXT"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
     (tmp_path / "d.jsonl").write_text('{"text": "from a record"}\n')
-    expected = [
-        f"{tmp_path}/{name}" for name in ("a.txt", "b/a.txt", "b/z.md", "c.TXT", "d.jsonl:1")
-    ]
+    names = ["a.txt", "b/a.txt", "b/z.md", "c.TXT", "d.jsonl:1"]
+    expected = [f"{tmp_path}/{name}" for name in names]
     assert list(read(tmp_path)) == expected
-    twice = [
-        document.name for document in from_paths([tmp_path / "c.TXT", tmp_path, tmp_path / "a.txt"])
-    ]
+    twice = list(read(tmp_path / "c.TXT", tmp_path, tmp_path / "a.txt"))
     assert twice == [expected[3], *expected[:3], expected[4]]
     assert read(tmp_path / "image.png") == {f"{tmp_path}/image.png": "image.png"}
 
 
-def test_a_corpus_is_named_by_its_paths(tmp_path: Path) -> None:
+def test_a_corpus_is_named_by_its_paths(tmp_path: Path):
     files = [tmp_path / f"{number}.txt" for number in range(5)]
     for file in files:
         file.write_text("text")
@@ -51,7 +49,7 @@ def test_a_corpus_is_named_by_its_paths(tmp_path: Path) -> None:
     assert from_paths(files).name == f"{files[0]} and 4 more"
 
 
-def test_records_are_named_by_their_line_and_blank_lines_are_not_records(tmp_path: Path) -> None:
+def test_records_are_named_by_their_line_and_blank_lines_are_not_records(tmp_path: Path):
     file = tmp_path / "notes.jsonl"
     file.write_bytes(
         b'\xef\xbb\xbf{"text": "one", "body": "uno"}\r\n\n{"text": "tw\xc3\xb6", "body": "due"}'
@@ -60,89 +58,62 @@ def test_records_are_named_by_their_line_and_blank_lines_are_not_records(tmp_pat
     assert read(file, field="body") == {f"{file}:1": "uno", f"{file}:3": "due"}
 
 
-def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_no_text(tmp_path: Path):
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfabc")
     assert list(read(tmp_path).values()) == ["abc"]
 
 
 def refused(said: str, *paths: Path, **options: Any) -> None:
-    with pytest.raises(InputError, match=said) as caught:
+    with one_line(said):
         read(*paths, **options)
-    assert "\n" not in str(caught.value)
 
 
-def test_text_that_cannot_be_read_is_refused_in_one_line(tmp_path: Path) -> None:
-    files = {
-        "latin.txt": b"abc\xe9",
-        "latin.jsonl": b'{"text": "abc"}\n{"text": "\xe9"}\n',
-        "empty.txt": b" \n",
-        "empty.jsonl": b"\n\n",
-        "broken.jsonl": b'{"text": "abc"}\n{"text": \n',
-        "list.jsonl": b"[1]\n",
-        "fields.jsonl": b'{"body": "abc", "title": "a"}\n',
-        "number.jsonl": b'{"text": 3}\n',
-        "deep.jsonl": b'{"text": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-        "half.jsonl": b'{"text": "abc"}\n{"text": "a\\ud800b"}\n',
-        "binary.txt": b"abc\0\x01",
-        "binary.jsonl": b'{"text": "abc"}\n\0\n',
-    }
-    for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
-    (tmp_path / "folder").mkdir()
-    refused("latin.txt: byte 3 is not UTF-8. Convert the file to UTF-8", tmp_path / "latin.txt")
-    refused("latin.jsonl: byte 26 is not UTF-8", tmp_path / "latin.jsonl")
-    refused("empty.txt: holds no text", tmp_path / "empty.txt")
-    refused("empty.jsonl: holds no records", tmp_path / "empty.jsonl")
-    refused("broken.jsonl:2: is not JSON .* Write one object a line", tmp_path / "broken.jsonl")
-    refused(
-        "list.jsonl:1: is a JSON list, expected an object with a field 'text'",
-        tmp_path / "list.jsonl",
-    )
-    refused(
-        "fields.jsonl:1: has no field 'text', only body, title. Use --field",
-        tmp_path / "fields.jsonl",
-    )
-    refused("number.jsonl:1: field 'text' is of type int, expected text", tmp_path / "number.jsonl")
-    refused(
-        "deep.jsonl:1: is not JSON .nested too deep.. Write one object a line",
-        tmp_path / "deep.jsonl",
-    )
-    refused(
-        r"half.jsonl:2: field 'text': character 1 is half of one \(\\ud800\), expected whole"
-        r" characters",
-        tmp_path / "half.jsonl",
-    )
-    refused(
-        "binary.txt: byte 3 is NUL, so it is no text in UTF-8. Convert the file",
-        tmp_path / "binary.txt",
-    )
-    refused("binary.jsonl: byte 16 is NUL", tmp_path / "binary.jsonl")
-    refused(r"folder: holds no text files \(\.adoc, .*\.jsonl\)", tmp_path / "folder")
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.txt", b"abc\xe9", "a.txt: byte 3 is not UTF-8. Convert the file to UTF-8"),
+        ("a.txt", b"abc\0\x01", "a.txt: byte 3 is NUL, expected text in UTF-8. Convert the file"),
+        ("a.txt", b" \n", "a.txt: holds no text"),
+        ("a.jsonl", b'{"text": "abc"}\n{"text": "\xe9"}\n', "a.jsonl: byte 26 is not UTF-8"),
+        ("a.jsonl", b'{"text": "abc"}\n\0\n', "a.jsonl: byte 16 is NUL"),
+        ("a.jsonl", b"\n\n", "a.jsonl: holds no records"),
+        (
+            "a.jsonl",
+            b'{"text": "a"}\n{"text": \n',
+            "a.jsonl:2: is not JSON .* Write one object per",
+        ),
+        ("a.jsonl", b'{"text": ' + b"[" * 100_000, "a.jsonl:1: is not JSON .nested too deep.. W"),
+        ("a.jsonl", b"[1]\n", "a.jsonl:1: is a JSON list, expected an object with a field 'text'"),
+        ("a.jsonl", b'{"body": "a", "title": "b"}', "1: has no field 'text', only body, title. Us"),
+        ("a.jsonl", b'{"text": 3}\n', "a.jsonl:1: field 'text' is of type int, expected text"),
+        ("a.jsonl", b'{"text": "a\\ud800b"}', r"field 'text': character 1 is half of one \(\\ud8"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_text_that_cannot_be_read_is_refused(tmp_path: Path, name: str, content: bytes, said: str):
+    (tmp_path / name).write_bytes(content)
+    refused(said, tmp_path / name)
+
+
+def test_paths_that_hold_no_text_are_refused(tmp_path: Path):
+    refused(r"holds no text files \(\.adoc, .*\.jsonl\)", tmp_path)
     refused("absent.txt: no such file or folder. Check --text", tmp_path / "absent.txt")
     refused("No text was named")
-
-
-def test_paths_that_no_disk_can_hold_are_refused_in_one_line(tmp_path: Path) -> None:
     refused("a name of 300 characters is too long for the disk. Check the path", Path("a" * 300))
     refused("holds a NUL character, expected a path", Path("a\0b"))
-    refused(
-        "~nobody-of-that-name/x: no such file or folder. Check --text",
-        Path("~nobody-of-that-name/x"),
-    )
+    refused("~nobody-of-that-name/x: no such file or folder", Path("~nobody-of-that-name/x"))
 
 
-def test_pipes_and_devices_are_refused_and_in_a_folder_passed_over(tmp_path: Path) -> None:
+def test_pipes_and_devices_are_refused_and_in_a_folder_passed_over(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe.txt")
     (tmp_path / "a.txt").write_text("abcd")
     (tmp_path / "zero.txt").symlink_to("/dev/zero")
     for name in ("pipe.txt", "zero.txt"):
-        refused(
-            f"{name}: is a pipe, a device or a socket, expected a file or folder", tmp_path / name
-        )
+        refused(f"{name}: is a pipe, a device or a socket, expected a fi", tmp_path / name)
     assert read(tmp_path) == {f"{tmp_path}/a.txt": "abcd"}
 
 
-def test_a_file_name_that_is_not_utf8_is_shown_and_told_from_others(tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_utf8_is_shown_and_told_from_others(tmp_path: Path):
     odd, plain = os.fsencode(tmp_path) + b"/\xff\\.txt", tmp_path / "\\xff\\.txt"
     Path(os.fsdecode(odd)).write_text("abcdef")
     plain.write_text("ghijkl")
@@ -152,20 +123,15 @@ def test_a_file_name_that_is_not_utf8_is_shown_and_told_from_others(tmp_path: Pa
     json.dumps([found.row(0), found.corpus], ensure_ascii=False).encode()
 
 
-def test_a_file_without_permission_is_refused_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def denied(*args: Any) -> Any:
-        raise PermissionError(13, os.strerror(13))
-
+def test_a_file_without_permission_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for name in ("a.txt", "a.jsonl"):
         (tmp_path / name).write_text("{}")
-    monkeypatch.setattr(os, "open", denied)
-    refused(r"a.txt: cannot be read \(Permission denied\)", tmp_path / "a.txt")
-    refused(r"a.jsonl: cannot be read \(Permission denied\)", tmp_path / "a.jsonl")
+    monkeypatch.setattr(os, "open", raising(PermissionError(13, os.strerror(13))))
+    for name in ("a.txt", "a.jsonl"):
+        refused(rf"{name}: cannot be read \(Permission denied\)", tmp_path / name)
 
 
-def test_an_empty_file_in_a_folder_counts_as_too_short(tmp_path: Path) -> None:
+def test_an_empty_file_in_a_folder_counts_as_too_short(tmp_path: Path):
     (tmp_path / "a.txt").write_text("")
     (tmp_path / "b.txt").write_text("abcd")
     found = cut(from_paths([tmp_path]), length=4, count=1)
@@ -173,15 +139,14 @@ def test_an_empty_file_in_a_folder_counts_as_too_short(tmp_path: Path) -> None:
     assert found.skipped == 1
 
 
+DAY = datetime.date(2020, 1, 1)
+
+
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A stand-in for the hub and the library datasets; what was asked of them is kept."""
     state: dict[str, Any] = {
-        "records": [
-            {"text": "abcdef", "when": datetime.date(2020, 1, 1)},
-            {"text": "gh"},
-            {"text": "ijklmn"},
-        ],
+        "records": [{"text": "abcdef", "when": DAY}, {"text": "gh"}, {"text": "ijklmn"}],
         "error": None,
     }
 
@@ -199,23 +164,18 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return state
 
 
-def test_a_hub_data_set_is_streamed_at_a_commit(hub: dict[str, Any]) -> None:
+def test_a_hub_data_set_is_streamed_at_a_commit(hub: dict[str, Any]):
     found = cut(from_hub("someone/notes", split="test"), length=4, count=2)
-    assert hub["asked"] == (
-        "someone/notes",
-        None,
-        {"split": "test", "streaming": True, "revision": "c0ffee"},
-    )
+    options = {"split": "test", "streaming": True, "revision": "c0ffee"}
+    assert hub["asked"] == ("someone/notes", None, options)
     assert found.names == ("someone/notes:0", "someone/notes:2")
     assert found.corpus == "someone/notes@c0ffee test"
     from_hub("someone/notes:large")
     assert hub["asked"][:2] == ("someone/notes", "large")
 
 
-def test_hub_data_that_cannot_be_read_is_refused_in_one_line(hub: dict[str, Any]) -> None:
-    with pytest.raises(
-        InputError, match=r"^someone/notes:0: has no field 'body', only text, when. Use --field.$"
-    ):
+def test_hub_data_that_cannot_be_read_is_refused(hub: dict[str, Any]):
+    with one_line("^someone/notes:0: has no field 'body', only text, when. Use --field.$"):
         list(from_hub("someone/notes", field="body"))
 
     def breaking() -> Iterator[dict[str, str]]:
@@ -223,31 +183,16 @@ def test_hub_data_that_cannot_be_read_is_refused_in_one_line(hub: dict[str, Any]
         raise ConnectionError("reset\nby peer")
 
     hub["records"] = breaking()
-    with pytest.raises(
-        InputError,
-        match=(
-            r"^someone/notes: record 1 cannot be read \(reset by peer\), expected a record. Check"
-            r" the connection.$"
-        ),
-    ):
+    with one_line(r"^someone/notes: record 1 cannot be read \(reset by peer\), expected a record"):
         list(from_hub("someone/notes"))
     hub["error"] = ValueError("Unknown split\n'test'.")
-    with pytest.raises(
-        InputError,
-        match=r"^someone/notes: cannot be opened \(Unknown split 'test'\), expected",
-    ):
+    with one_line(r"^someone/notes: cannot be opened \(Unknown split 'test'\), expected"):
         from_hub("someone/notes")
 
 
 def test_the_absent_library_is_named_with_the_command_that_gets_it(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(
-        InputError,
-        match=(
-            r"--dataset needs the library datasets, which is not installed. Get it with: pip"
-            r" install datasets"
-        ),
-    ):
+    with one_line("--dataset needs the library datasets, .* Get it with: pip install datasets"):
         from_hub("someone/notes")

@@ -1,12 +1,14 @@
-"""The windows cut from documents, and the one-line errors."""
+"""Windows and tokens of documents, padding, and the one-line errors."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
 import struct
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,15 +16,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.families import builtin_model, letters
-from tokenizers import processors
-from transformers import PreTrainedTokenizerFast
+from support.raising import RAISED, raising, refused
+from tokenizers import AddedToken, processors
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from transformers.utils import logging
 
 from empirical.errors import InputError
 from empirical.sources.builtin_texts import topics
 from empirical.sources.texts import Corpus, Document
-from empirical.sources.tokens import tokens_of
-from empirical.sources.windows import LEAST_LENGTH, Windows, nearly_the_same, windows
+from empirical.sources.windows import (
+    LEAST_LENGTH,
+    Windows,
+    nearly_the_same,
+    texts_of_tokens,
+    tokens_of,
+    windows,
+)
 
 # The first topics of Python's language reference with 1,025 SmolLM2 tokens or more, and the sha256
 # of their text in Python 3.11.7.
@@ -36,10 +45,10 @@ TOPICS = {
 }
 
 
-def named(**given: str) -> Corpus:
+def named(**texts: str) -> Corpus:
     """A corpus of the given texts."""
     return Corpus(
-        name="notes", read=lambda: (Document(name=name, text=text) for name, text in given.items())
+        name="notes", read=lambda: (Document(name=name, text=text) for name, text in texts.items())
     )
 
 
@@ -48,7 +57,7 @@ def cut(documents: Corpus | list[Document], *, bos: bool = False, **options: Any
 
 
 @pytest.mark.builtin
-def test_the_built_in_text_gives_the_six_topics() -> None:
+def test_the_built_in_text_gives_the_six_topics():
     found = windows(topics(), builtin_model().tokenizer, length=1025, count=6)
     if found.corpus != "pydoc_data.topics of Python 3.11.7":
         pytest.skip("another Python has another text")
@@ -58,43 +67,23 @@ def test_the_built_in_text_gives_the_six_topics() -> None:
     assert found.token_ids.dtype == np.int32
     assert found.skipped == 16
     # 26 topics exceed 1,025 tokens.
-    with pytest.raises(
-        InputError,
-        match=(
-            r"26 of 78 documents have 1025 tokens or more, but --documents is 27. Use --documents"
-            r" 26, --length \d+, or"
-        ),
-    ):
+    with refused("26 of 78 documents have 1025 tokens or more, but --documents is 27. Use --doc"):
         windows(topics(), builtin_model().tokenizer, length=1025, count=27)
 
 
-def test_a_window_is_the_first_tokens_of_a_document_and_short_ones_are_counted() -> None:
-    found = cut(named(one="abcdef", two="ab", three="fedcba", four="zzzz"), length=4, count=2)
+def test_a_window_is_the_first_tokens_of_a_document_and_short_ones_are_counted():
+    found = cut(named(one="abcdef", two="ab", three="fedcbé", four="zzzz"), length=4, count=2)
     assert found.token_ids.tolist() == [[3, 4, 5, 6], [8, 7, 6, 5]]
     assert found.token_ids.dtype == np.int32
     assert found.names == ("one", "three")
     assert (found.skipped, found.corpus, found.special_tokens) == (1, "notes", "default")
     assert found.sha256[0] == hashlib.sha256(struct.pack("<4i", 3, 4, 5, 6)).hexdigest()
-    assert found.text_sha256[1] == hashlib.sha256(b"fedcba").hexdigest()
+    text_sha256 = hashlib.sha256("fedcbé".encode()).hexdigest()  # of the whole text
+    row = {"name": "three", "sha256": found.sha256[1], "text_sha256": text_sha256}
+    assert json.loads(json.dumps(found.row(1))) == row
 
 
-def test_a_row_is_plain_and_provenance_does_not_grow_with_documents() -> None:
-    texts_ = named(one="abcdef", two="ghijkl")
-    one, two = cut(texts_, length=4, count=1), cut(texts_, length=4, count=2)
-    assert one.corpus == two.corpus == "notes"
-    assert json.loads(json.dumps(two.row(1))) == {
-        "name": "two",
-        "sha256": two.sha256[1],
-        "text_sha256": hashlib.sha256(b"ghijkl").hexdigest(),
-    }
-
-
-def test_the_sha256_covers_the_whole_text_in_utf8() -> None:
-    found = cut(named(one="abcé"), length=4, count=1)
-    assert found.text_sha256 == (hashlib.sha256("abcé".encode()).hexdigest(),)
-
-
-def test_reading_stops_when_enough_documents_are_found() -> None:
+def test_reading_stops_when_enough_documents_are_found():
     def stream() -> Iterator[Document]:
         yield Document(name="one", text="abcdef")
         pytest.fail("read on")
@@ -110,13 +99,10 @@ def test_reading_stops_when_enough_documents_are_found() -> None:
 )
 def test_windows_are_the_starts_of_the_first_long_texts_or_the_remedy_that_is_named_gives_windows(
     lines: list[str], length: int, count: int, bos: bool
-) -> None:
-    lines = [
-        line and chr(ord("d") + number) + line for number, line in enumerate(lines)
-    ]  # none begins like another
-    rows = [
-        ([1] if bos else []) + [3 + ord(letter) - ord("a") for letter in line] for line in lines
-    ]
+):
+    # none begins like another
+    lines = [line and chr(ord("d") + number) + line for number, line in enumerate(lines)]
+    rows = [[1] * bos + [3 + ord(letter) - ord("a") for letter in line] for line in lines]
     long = [(str(number), row[:length]) for number, row in enumerate(rows) if len(row) >= length]
     documents = [Document(name=str(number), text=line) for number, line in enumerate(lines)]
     if len(long) >= count:
@@ -125,55 +111,39 @@ def test_windows_are_the_starts_of_the_first_long_texts_or_the_remedy_that_is_na
         return
     with pytest.raises(InputError) as caught:
         cut(documents, bos=bos, length=length, count=count)
-    said = str(caught.value).partition(" Use ")[2]
-    asked = [
-        (option, int(value)) for option, value in re.findall(r"--(length|documents) (\d+)", said)
-    ]
-    names = {"length": "length", "documents": "count"}
-    together = f"--length {dict(asked).get('length')} --documents" in said
-    for remedy in [dict(asked)] if together else [dict([one]) for one in asked]:
-        cut(
-            documents,
-            bos=bos,
-            **{"length": length, "count": count}
-            | {names[option]: value for option, value in remedy.items()},
-        )
+    said = str(caught.value).partition(" Use ")[2].replace("--documents", "--count")
+    remedies = [(name, int(value)) for name, value in re.findall(r"--(length|count) (\d+)", said)]
+    together = re.search(r"--length \d+ --count", said)
+    for remedy in [remedies] if together else [[option] for option in remedies]:
+        cut(documents, bos=bos, **({"length": length, "count": count} | dict(remedy)))
     if any(len(row) >= LEAST_LENGTH for row in rows):
-        assert asked
+        assert remedies
     assert said.endswith(" texts.")
 
 
 @pytest.mark.parametrize(
-    ("given_texts", "said"),
+    ("texts", "said"),
     [
         (
             {"one": "abcdef", "two": "ghijkl", "three": "abcdef"},
-            (
-                "one and three: hold the same text, expected different documents. Leave one out, or"
-                " use --documents 2."
-            ),
+            "one and three: hold the same text, expected different documents. Leave one out, or"
+            " use --documents 2.",
         ),
         (
             {"one": "abcdef", "two": "abcdeg"},
-            (
-                "one and two: begin with the same 4 tokens, expected different documents. Leave one"
-                " out, use a longer --length, or use --documents 1."
-            ),
+            "one and two: begin with the same 4 tokens, expected different documents. Leave one"
+            " out, use a longer --length, or use --documents 1.",
         ),
     ],
 )
-def test_two_documents_that_are_one_are_refused_by_name(
-    given_texts: dict[str, str], said: str
-) -> None:
-    with pytest.raises(InputError) as caught:
-        cut(named(**given_texts), length=4, count=len(given_texts))
-    assert str(caught.value) == said
+def test_two_documents_that_are_one_are_refused_by_name(texts: dict[str, str], said: str):
+    with refused(f"^{said}$"):
+        cut(named(**texts), length=4, count=len(texts))
 
 
-def test_only_documents_that_count_must_differ() -> None:
-    found = cut(
-        named(one="abc", two="abc", three="abcdef", four="defghi", five="abcdef"), length=4, count=2
-    )
+def test_only_documents_that_count_must_differ():
+    texts = named(one="abc", two="abc", three="abcdef", four="defghi", five="abcdef")
+    found = cut(texts, length=4, count=2)
     assert found.names == ("three", "four")
     assert found.skipped == 2
     assert cut(named(one="abcdef", two="abcdeg"), length=6, count=2).names == ("one", "two")
@@ -199,17 +169,13 @@ def prose(seed: int, length: int = 400) -> str:
     # Of 396 runs 7 changed letters take 5 each and the last one 1: 360/432. A stretch takes 40.
     [(changed(prose(0), 50), "83%"), (prose(0)[40:] + prose(1, 40), "82%")],
 )
-def test_nearly_the_same_documents_are_refused_by_name(other: str, share: str) -> None:
-    with pytest.raises(InputError) as caught:
+def test_nearly_the_same_documents_are_refused_by_name(other: str, share: str):
+    with refused(f"^two and three: share {share} of their runs of 5 tokens in a window, expected"):
         cut(named(one=prose(2), two=prose(0), three=other), length=400, count=3)
-    assert str(caught.value) == (
-        f"two and three: share {share} of their runs of 5 tokens in a window, expected different"
-        " documents. Leave one out."
-    )
 
 
 @pytest.mark.parametrize("other", [changed(prose(0), 40), prose(0)[50:] + prose(1, 50)])
-def test_documents_that_differ_more_are_let_through(other: str) -> None:
+def test_documents_that_differ_more_are_let_through(other: str):
     assert len(cut(named(one=prose(0), two=other), length=400, count=2).names) == 2
 
 
@@ -219,9 +185,9 @@ def test_documents_that_differ_more_are_let_through(other: str) -> None:
 )
 def test_the_pairs_found_by_their_rarest_runs_are_those_that_all_comparisons_find(
     rows: list[list[int]], repeats: int
-) -> None:
+):
     ids = np.array([*rows, rows[0][repeats:] + rows[0][:repeats]], dtype=np.int32)
-    runs = [{tuple(row[at : at + 5]) for at in range(5)} for row in ids.tolist()]
+    runs = [{tuple(row[index : index + 5]) for index in range(5)} for row in ids.tolist()]
     expected = {
         (first, second): len(runs[first] & runs[second]) / len(runs[first] | runs[second])
         for first in range(len(runs))
@@ -231,33 +197,23 @@ def test_the_pairs_found_by_their_rarest_runs_are_those_that_all_comparisons_fin
     assert found == {pair: alike for pair, alike in expected.items() if alike >= 0.8}
 
 
-def kinds(*texts: tuple[str, list[str]]) -> Corpus:
-    """A corpus whose kinds take turns."""
-    strata = tuple(
-        Corpus(
-            name=kind,
-            read=lambda kind=kind, lines=lines: (
-                Document(name=f"{kind}{number}", text=line, kind=kind)
-                for number, line in enumerate(lines)
-            ),
-        )
-        for kind, lines in texts
-    )
-    return Corpus(name="mixed", read=lambda: iter(()), strata=strata, population="two kinds")
+def test_kinds_take_turns_and_a_document_that_is_too_short_costs_its_kind_no_turn():
+    def stratum(kind: str, *texts: str) -> Corpus:
+        documents = [Document(name=kind + text, text=text, kind=kind) for text in texts]
+        return Corpus(name=kind, read=lambda: iter(documents))
 
-
-def test_kinds_take_turns_and_a_document_that_is_too_short_costs_its_kind_no_turn() -> None:
-    mixed = kinds(("a", ["abcd", "ab", "dcba", "bdac"]), ("b", ["ef", "efgh"]))
+    strata = stratum("1", "abcd", "ab", "dcba", "bdac"), stratum("2", "ef", "efgh")
+    mixed = Corpus(name="mixed", read=lambda: iter(()), strata=strata, population="two kinds")
     found = cut(mixed, length=4, count=4)
-    assert found.names == ("a0", "b1", "a2", "a3")
-    assert found.kinds == ("a", "b", "a", "a")
+    assert found.names == ("1abcd", "2efgh", "1dcba", "1bdac")
+    assert found.kinds == ("1", "2", "1", "1")
     assert (found.skipped, found.population) == (2, "two kinds")
-    assert found.row(1)["kind"] == "b"
-    with pytest.raises(InputError, match="mixed: 4 of 6 documents have 4 tokens or more"):
+    assert found.row(1)["kind"] == "2"
+    with refused("mixed: 4 of 6 documents have 4 tokens or more"):
         cut(mixed, length=4, count=5)
 
 
-def test_a_long_text_is_not_cut_into_tokens_as_a_whole() -> None:
+def test_a_long_text_is_not_cut_into_tokens_as_a_whole():
     tokenizer, read = letters(bos=True), []
     cut_into_tokens = tokenizer._encode_plus
 
@@ -275,21 +231,8 @@ def test_a_long_text_is_not_cut_into_tokens_as_a_whole() -> None:
 PIECES = st.one_of(
     st.text(alphabet="ab c", max_size=9),
     st.text(max_size=9),
-    st.sampled_from(
-        [
-            " " * 300,
-            "a" * 700,
-            "\n" * 90,
-            "=" * 400,
-            "<|im_end|>",
-            "é" * 50,
-            "的" * 80,
-            "0123456789" * 40,
-            "\t \n",
-            "👩‍👩‍👧",
-            "don't ",
-        ]
-    ),
+    st.sampled_from([" " * 300, "a" * 700, "\n" * 90, "=" * 400, "0123456789" * 40]),
+    st.sampled_from(["<|im_end|>", "é" * 50, "的" * 80, "\t \n", "👩‍👩‍👧", "don't "]),
 )
 
 
@@ -301,54 +244,28 @@ PIECES = st.one_of(
 )
 def test_the_start_of_a_text_gives_the_tokens_of_the_whole(
     text: str, length: int, special_tokens: str
-) -> None:
-    for tokenizer in (builtin_model().tokenizer, letters(bos=True), closed_letters()):
-        whole = list(
-            tokenizer(text, add_special_tokens=special_tokens == "default", verbose=False)[
-                "input_ids"
-            ]
-        )
-        found = tokens_of(
-            tokenizer, Document(name="a", text=text), special_tokens=special_tokens, length=length
-        )
+):
+    special = special_tokens == "default"
+    for tokenizer in (builtin_model().tokenizer, letters(bos=True), letters(single="$A </s>")):
+        whole = tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
+        found = ids_of(tokenizer, text, special_tokens=special_tokens, length=length)
         assert found[:length] == whole[:length]
         assert found == whole or len(found) > length
 
 
-def closed_letters() -> PreTrainedTokenizerFast:
-    """One token a letter, and token 2 behind each text."""
-    tokenizer = letters()
-    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single="$A </s>", special_tokens=[("</s>", 2)]
-    )
-    return tokenizer
+def test_a_token_that_closes_a_text_closes_it_at_its_end_alone():
+    def closed(text: str, length: int) -> list[int]:
+        tokenizer = letters(single="$A </s>")
+        found = windows(named(one=text), tokenizer, length=length, count=1)
+        return found.token_ids[0].tolist()
 
-
-def test_a_token_that_closes_a_text_closes_it_at_its_end_alone() -> None:
     long = "abcdefghij" * 100
-    assert cut_closed(long, length=4) == [3, 4, 5, 6]
-    assert cut_closed("abc", length=4) == [3, 4, 5, 2]
-    assert cut_closed(long, length=1001)[-1] == 2
+    assert closed(long, 4) == [3, 4, 5, 6]
+    assert closed("abc", 4) == [3, 4, 5, 2]
+    assert closed(long, 1001)[-1] == 2
 
 
-def cut_closed(text: str, *, length: int) -> list[int]:
-    return (
-        windows([Document(name="one", text=text)], closed_letters(), length=length, count=1)
-        .token_ids[0]
-        .tolist()
-    )
-
-
-def test_special_tokens_are_the_tokenizers_or_none() -> None:
-    text = named(one="abcdef")
-    assert cut(text, bos=True, length=4, count=1).token_ids.tolist() == [[1, 3, 4, 5]]
-    assert cut(text, bos=True, length=4, count=1, special_tokens="none").token_ids.tolist() == [
-        [3, 4, 5, 6]
-    ]
-    assert cut(text, bos=True, length=7, count=1).token_ids.shape == (1, 7)
-
-
-def test_long_texts_raise_no_notice(capfd: pytest.CaptureFixture[str]) -> None:
+def test_long_texts_raise_no_notice(capfd: pytest.CaptureFixture[str]):
     tokenizer = letters()
     assert tokenizer.model_max_length == 4
     verbosity = logging.get_verbosity()
@@ -361,73 +278,154 @@ def test_long_texts_raise_no_notice(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_texts", "options", "said"),
+    ("texts", "length", "count", "said"),
     [
-        (
-            {"one": "abc", "two": "abcd"},
-            {"length": 9, "count": 1},
-            (
-                r"^notes: the longest document has 4 tokens, but --length is 9. Use --length 4, or"
-                r" longer texts.$"
-            ),
-        ),
-        (
-            {"one": "abcdefgh", "two": "abcde", "three": "ab"},
-            {"length": 9, "count": 2},
-            (
-                r"^notes: the longest document has 8 tokens, but --length is 9. Use --length 5, or"
-                r" longer texts.$"
-            ),
-        ),
-        (
-            {"one": "abcdefgh", "two": "abcde", "three": "ab"},
-            {"length": 9, "count": 3},
-            (
-                r"^notes: the longest document has 8 tokens, but --length is 9. Use --length 5"
-                r" --documents 2, or longer texts.$"
-            ),
-        ),
-        (
-            {"one": "abc", "two": "ab"},
-            {"length": 9, "count": 1},
-            r"^notes: the longest document has 3 tokens, but --length is 9. Use longer texts.$",
-        ),
-        (
-            {"one": "abc", "two": "abcd"},
-            {"length": 4, "count": 3},
-            (
-                r"^notes: 1 of 2 documents have 4 tokens or more, but --documents is 3. Use"
-                r" --documents 1, or more texts.$"
-            ),
-        ),
-        (
-            {"one": "abcdef", "two": "abcd"},
-            {"length": 5, "count": 2},
-            (
-                r"^notes: 1 of 2 documents have 5 tokens or more, but --documents is 2. Use"
-                r" --documents 1, --length 4, or more texts.$"
-            ),
-        ),
-        ({}, {"length": 4, "count": 3}, r"^notes: holds no documents. Name other texts.$"),
-        (
-            {"one": "abc"},
-            {"length": 3, "count": 1},
-            r"^--length 3: expected at least 4. Use --length 4 or more.$",
-        ),
-        (
-            {"one": "abc"},
-            {"length": 4, "count": 0},
-            r"^--documents 0: expected at least 1. Use --documents 1 or more.$",
-        ),
-        (
-            {"one": "abc"},
-            {"length": 4, "count": 1, "special_tokens": "all"},
-            r"^--special-tokens all: expected one of default, none. Use one of those.$",
-        ),
+        ("abc abcd", 9, 1, "has 4 tokens, but --length is 9. Use --length 4, or longer texts."),
+        ("abc ab", 9, 1, "has 3 tokens, but --length is 9. Use longer texts."),
+        ("abcdefgh abcde ab", 9, 2, "has 8 tokens, but --length is 9. Use --length 5, or lo.*"),
+        ("abcdefgh abcde ab", 9, 3, "is 9. Use --length 5 --documents 2, or longer texts."),
+        ("abc abcd", 4, 3, "1 of 2 .* --documents is 3. Use --documents 1, or more texts."),
+        ("abcdef abcd", 5, 2, "is 2. Use --documents 1, --length 4, or more texts."),
+        ("", 4, 3, "^notes: holds no documents. Name other texts."),
+        ("abc", 3, 1, "^--length 3: expected at least 4. Use --length 4 or more."),
+        ("abc", 4, 0, "^--documents 0: expected at least 1. Use --documents 1 or more."),
     ],
 )
-def test_windows_that_cannot_be_cut_are_refused_in_one_line(
-    given_texts: dict[str, str], options: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(InputError, match=said):
-        cut(named(**given_texts), **options)
+def test_windows_that_cannot_be_cut_are_refused(texts: str, length: int, count: int, said: str):
+    with refused(f"{said}$"):
+        cut(named(**{text: text for text in texts.split()}), length=length, count=count)
+
+
+def test_unknown_special_tokens_are_refused():
+    with refused("^--special-tokens all: expected one of default, none. Use one of those.$"):
+        cut(named(one="abcd"), length=4, count=1, special_tokens="all")
+
+
+def ids_of(tokenizer: Any, text: str, *, special_tokens: str = "default", length: int = 4) -> Any:
+    document = Document(name="a.txt", text=text)
+    return list(tokens_of(tokenizer, document, special_tokens=special_tokens, length=length))
+
+
+CANNOT_CUT = "^a.txt: the tokenizer cannot cut it into tokens"
+
+
+@pytest.mark.parametrize("error", RAISED, ids=lambda error: type(error).__name__)
+def test_whatever_a_tokenizer_raises_is_one_line(error: BaseException):
+    with refused(f"{CANNOT_CUT} .*files again"):
+        ids_of(raising(error), "a text")
+    tokenizer = letters()
+    tokenizer.decode = raising(error)
+    with refused("^token 3: the tokenizer cannot decode it"):
+        texts_of_tokens(tokenizer, [3])
+
+
+def test_a_tokenizer_panic_is_one_line(capfd: pytest.CaptureFixture[str]):
+    """The library in Rust tells its own lines besides."""
+    whole = letters(bos=True).backend_tokenizer
+    text = re.sub(r'"special_tokens":\{"<s>".*?\}\}', '"special_tokens":{}', whole.to_str())
+    broken = PreTrainedTokenizerFast(tokenizer_object=type(whole).from_str(text))
+    with refused(rf"{CANNOT_CUT} \(no"):
+        ids_of(broken, "a text")
+    capfd.readouterr()
+
+
+@pytest.mark.parametrize(
+    "returned", [[2**31], [-1], [2**70], [1.5], ["a"], [[1], [2, 3]], [[1]], None, 3, "ids", [None]]
+)
+def test_invalid_token_ids_are_refused(returned: object):
+    for output in ({"input_ids": returned}, returned):
+        with refused(CANNOT_CUT):
+            ids_of(lambda text, output=output, **asked: output, "a text")
+
+
+def with_start(*tokens: str) -> PreTrainedTokenizerBase:
+    """A tokenizer that puts some tokens before a text, and one behind it."""
+    tokenizer = letters()
+    tokenizer.add_tokens([AddedToken(name, special=True) for name in ("[g]", "[h]", "[e]")])
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{' '.join(tokens)} $A [e]",
+        special_tokens=[(name, tokenizer.convert_tokens_to_ids(name)) for name in (*tokens, "[e]")],
+    )
+    return tokenizer
+
+
+@pytest.mark.parametrize("tokens", [["<s>"], ["[g]", "[h]"], ["[g]", "[h]", "<s>"]])
+@pytest.mark.parametrize("length", [4, 1000])
+def test_special_tokens_at_the_start_appear_once(tokens: list[str], length: int):
+    tokenizer, start = with_start(*tokens), "".join(tokens)
+    put = tokenizer.convert_tokens_to_ids(tokens)
+    for text in (start + "abc" * 200, "abc" * 200):
+        assert ids_of(tokenizer, text, length=length)[: len(put) + 3] == [*put, 3, 4, 5]
+    plain = ids_of(tokenizer, start + "abc", special_tokens="none", length=length)
+    assert plain == [*put, 3, 4, 5]
+
+
+@pytest.mark.parametrize("text", ["aabc", "abab", "<s><s>abc", "abcabcabc"])
+def test_repeats_within_a_text_stay(text: str):
+    ids = letters()(text)["input_ids"]
+    assert ids_of(letters(), text) == ids
+    assert ids_of(letters(bos=True), text)[1:] == ids or text.startswith("<s>")
+
+
+def of_ids(*ids: int) -> Document:
+    return Document(name="row", text="", token_ids=ids)
+
+
+@pytest.mark.parametrize(
+    ("pad", "ids", "end"),
+    [
+        ("?", (0, 0, 5, 6), "2 pad tokens .id 0. at its start"),
+        ("?", (5, 6, 0), "a pad token .id 0. at its end"),
+        ("?", (0, 0, 0), "3 pad tokens .id 0. at its start"),
+        ("</s>", (5, 2, 2), "2 pad tokens .id 2. at its end"),
+        ("<s>", (1, 1, 1, 5), "3 pad tokens .id 1. at its start"),
+        ("</s>", (5, 6, 2), None),
+        ("?", (5, 6, 7, 0), None),  # beyond the window
+        ("<s>", (1, 5, 6), None),
+        ("?", (5, 0, 0, 6), None),
+        (None, (0, 0, 5, 6), None),
+    ],
+)
+def test_padding_is_refused(pad: str | None, ids: tuple[int, ...], end: str | None):
+    tokenizer = letters()
+    tokenizer.pad_token = pad
+    names = ("pad_token_id", "bos_token_id", "eos_token_id")
+    config = PreTrainedConfig(**{name: getattr(tokenizer, name) for name in names})
+    for told in ((tokenizer, None), (None, config)):
+        cut_ids = partial(tokens_of, told[0], special_tokens="default", length=3, config=told[1])
+        if end is None:
+            assert cut_ids(of_ids(*ids)) == ids
+        else:
+            with refused(f"^row: {end}, expected the tokens of the text only"):
+                cut_ids(of_ids(*ids))
+        assert cut_ids(dataclasses.replace(of_ids(*ids), masked=True)) == ids
+    assert tokens_of(None, of_ids(*ids), special_tokens="default", length=3) == ids
+
+
+def test_a_pad_token_that_is_an_eos_token_may_end_a_text():
+    config = PreTrainedConfig(pad_token_id=2, eos_token_id=[7, 2])
+    cut_ids = partial(tokens_of, None, special_tokens="default", length=9, config=config)
+    assert cut_ids(of_ids(5, 6, 2)) == (5, 6, 2)
+    with refused("^row: 2 pad tokens"):
+        cut_ids(of_ids(5, 2, 2))
+
+
+def test_padding_added_by_a_tokenizer_is_removed():
+    tokenizer = letters(bos=True)
+    tokenizer.pad_token = "?"
+    plain = ids_of(tokenizer, "abc", length=9)
+
+    class Padding:
+        def __call__(self, text: str, **asked: Any) -> Any:
+            return tokenizer(text, padding="max_length", max_length=16, **asked)
+
+    assert ids_of(Padding(), "abc", length=9) == plain
+
+
+def test_half_characters_appear_as_their_code():
+    class Odd:
+        def decode(self, ids: list[int], **asked: Any) -> str:
+            return {3: "a", 4: "\ud800"}[ids[0]]
+
+    tokenizer: Any = Odd()
+    assert texts_of_tokens(tokenizer, [3, 4]) == {3: "a", 4: "\\ud800"}

@@ -2,76 +2,48 @@
 happens, and what is damaged in it is named.
 """
 
-from __future__ import annotations
-
-import errno
 import os
 import shutil
 import tracemalloc
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from support.damage import KINDS, damaged, flipped
+from support.damage import KINDS, damaged, flipped, no_space
+from support.faults import killed_at
 from support.places import contents
-from support.stores import NORMS, PLAN, WORDS, arrays, names, row
+from support.raising import raising
+from support.stores import MANY, NORMS, add, arrays, names, row, store_of, wide_store
 
 from empirical.errors import InputError, StoreError
-from empirical.schema import Variable
 from empirical.store import journal, settling
 from empirical.store.integrity import check, damages
-from empirical.store.journal import file_of
-from empirical.store.layout import Encoder, GroupPlan
+from empirical.store.journal import file_of, link, read_rows
+from empirical.store.layout import Encoder
 from empirical.store.lock import alone
 from empirical.store.manifest import mark_of, read_root
-from empirical.store.rows import link, read_rows
 from empirical.store.settling import settle
 from empirical.store.shards import DOCUMENTS, lengths
 from empirical.store.store import Store
 
-MANY = DOCUMENTS + 9
-
-
-def of(path: Path, documents: int, *, room: int | None = None) -> Store:
-    """A store of so many documents, the last ones in the journal."""
-    made = Store.create(path, provenance={}, plan=PLAN, documents=room or documents)
-    add(made, range(documents))
-    return made
-
-
-def add(store: Store, documents: range) -> None:
-    for index in documents:
-        store.append(row(f"document {index}"), arrays(index))
-
-
-@pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """More documents than a shard holds, settled."""
-    made = of(tmp_path_factory.mktemp("many") / "run.zarr", MANY)
-    made.settle()
-    return made
-
 
 @pytest.fixture
-def under_way(tmp_path: Path) -> Store:
+def under_way(tmp_path) -> Store:
     """Five documents of seven, two in shards and three in the journal."""
-    made = of(tmp_path / "run.zarr", 2, room=7)
+    made = store_of(tmp_path / "run.zarr", range(2), room=7)
     made.settle()
     add(made, range(2, 5))
     return made
 
 
-def test_a_document_counts_before_it_is_settled_and_costs_one_file(under_way: Store) -> None:
+def test_a_document_counts_before_it_is_settled_and_costs_one_file(under_way):
     path = under_way.path
     assert [name[0] for name in names(path / journal.FOLDER)] == ["2", "3", "4"]
     before, mark = contents(path), mark_of(path)
-    found = Store.open(path)
-    assert [entry["name"] for entry in found.documents] == [f"document {at}" for at in range(5)]
-    whole = found.read("capture")
+    whole = Store.open(path).read("capture")
     assert list(whole["document"].values) == [f"document {index}" for index in range(5)]
     for index in range(5):
         for name, value in arrays(index)["capture"].items():
@@ -82,123 +54,88 @@ def test_a_document_counts_before_it_is_settled_and_costs_one_file(under_way: St
     assert {name: after[name] for name in before} == before
     assert mark_of(path) == mark, "the root does not change"
     under_way.settle()
-    assert not (path / "capture/document/journal").exists()
+    assert not (path / journal.FOLDER).exists()
     xr.testing.assert_identical(Store.open(path).read("capture").isel(document=range(5)), whole)
 
 
-@pytest.mark.parametrize("goes", [(3, MANY), (DOCUMENTS, DOCUMENTS + 1, MANY)])
-def test_documents_added_in_goes_end_like_those_of_one(
-    tmp_path: Path, many: Store, goes: tuple[int, ...]
-) -> None:
-    made = of(tmp_path / "run.zarr", goes[0])
+@pytest.mark.parametrize("ends", [(3, MANY), (DOCUMENTS, DOCUMENTS + 1, MANY)])
+def test_documents_added_in_several_sessions_equal_one_session(tmp_path, many, ends):
+    made = store_of(tmp_path / "run.zarr", range(ends[0]))
     made.settle()
-    for go in goes[1:]:
+    for end in ends[1:]:
         made = Store.open(made.path)
         with made.alone():
-            made.extend(go)
-            add(made, range(len(made.documents), go))
+            made.extend(end)
+            add(made, range(len(made.documents), end))
             made.settle()
-    assert contents(made.path) == contents(many.path)
+    assert contents(made.path) == contents(many)
 
 
-def test_a_store_has_few_files_and_a_root_that_does_not_grow(tmp_path: Path, many: Store) -> None:
-    small = of(tmp_path / "run.zarr", 1)
+def test_a_store_has_few_files_and_a_root_that_does_not_grow(tmp_path, many):
+    small = store_of(tmp_path / "run.zarr", range(1))
     small.settle()
     shards = 4 * (-(-MANY // DOCUMENTS) - 1)  # of three variables and the names
-    assert len(contents(many.path)) == len(contents(small.path)) + shards
-    roots = [len((store.path / "zarr.json").read_bytes()) for store in (small, many)]
+    assert len(contents(many)) == len(contents(small.path)) + shards
+    roots = [(path / "zarr.json").stat().st_size for path in (small.path, many)]
     assert abs(roots[0] - roots[1]) < 100
-    assert lengths(many.path, "capture/weight/c/1/0/0")[0] > 0
+    assert lengths(many, "capture/weight/c/1/0/0")[0] > 0
 
 
-def test_a_finished_run_is_plain_zarr(many: Store) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        weight = zarr.open_group(many.path, mode="r")["capture/weight"]
-        tree = xr.open_datatree(many.path, engine="zarr", mask_and_scale=False)
+def test_a_finished_run_is_plain_zarr(many):
+    with warnings.catch_warnings(action="error"):
+        weight = zarr.open_group(many, mode="r")["capture/weight"]
+        tree = xr.open_datatree(many, engine="zarr", mask_and_scale=False)
     assert isinstance(weight, zarr.Array)
     assert weight.chunks == (1, 2, 5), "one document is read alone"
     assert weight.shards == (DOCUMENTS, 2, 5)
     for index in (0, DOCUMENTS, MANY - 1):
         np.testing.assert_array_equal(weight[index], arrays(index)["capture"]["weight"])
     np.testing.assert_array_equal(
-        tree["capture"]["weight"].values, many.read("capture")["weight"].values
+        tree["capture"]["weight"], Store.open(many).read("capture")["weight"]
     )
 
 
-def test_a_run_of_more_documents_than_a_shard_opens_before_the_last_are_settled(
-    tmp_path: Path,
-) -> None:
-    made = of(tmp_path / "run.zarr", DOCUMENTS + 2)
+def test_a_run_of_more_documents_than_a_shard_opens_before_the_last_are_settled(tmp_path):
+    made = store_of(tmp_path / "run.zarr", range(DOCUMENTS + 2))
     assert Store.open(made.path).documents == made.documents
     with made.alone():
         made.extend(DOCUMENTS + 3)
         add(made, range(DOCUMENTS + 2, DOCUMENTS + 3))
     found = Store.open(made.path)
-    assert len(found.documents) == DOCUMENTS + 3
-    assert found.read("capture").sizes["document"] == DOCUMENTS + 3
+    assert len(found.documents) == found.read("capture").sizes["document"] == DOCUMENTS + 3
 
 
 @pytest.mark.slow
-def test_a_process_killed_while_it_settles_ends_like_one_that_was_not(
-    tmp_path: Path, many: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    steps = {"replace": os.replace, "unlink": Path.unlink, "rmdir": Path.rmdir, "fsync": os.fsync}
-    killed, at = True, 0
-    start = of(tmp_path / "start.zarr", MANY - 1)
+def test_a_process_killed_while_settling_loses_nothing(tmp_path, many):
+    start = store_of(tmp_path / "start.zarr", range(MANY - 1))
     start.extend(MANY)
     add(start, range(MANY - 1, MANY))
+    steps = [(os, "replace"), (os, "fsync"), (Path, "unlink"), (Path, "rmdir")]
+    step, killed = 0, True
     while killed:
-        at += 4
-        path = tmp_path / f"{at}.zarr"
-        for name, content in contents(start.path).items():
-            (path / name).parent.mkdir(parents=True, exist_ok=True)
-            (path / name).write_bytes(content)
-        count = 0
-
-        def step(name: str) -> Callable[..., None]:
-            def counted(*arguments: object, **keywords: object) -> None:
-                nonlocal count
-                count += 1
-                if count == at:  # noqa: B023
-                    raise SystemExit
-                steps[name](*arguments, **keywords)
-
-            return counted
-
-        with monkeypatch.context() as patched:
-            patched.setattr(os, "replace", step("replace"))
-            patched.setattr(os, "fsync", step("fsync"))
-            patched.setattr(Path, "unlink", step("unlink"))
-            patched.setattr(Path, "rmdir", step("rmdir"))
-            try:
-                settle(path)
-            except SystemExit:
-                pass
-            else:
-                killed = False
+        step += 4
+        path = tmp_path / f"{step}.zarr"
+        shutil.copytree(start.path, path)
+        killed = killed_at(step, lambda: settle(path), steps)  # noqa: B023
         found = Store.open(path)
-        assert len(found.documents) == MANY
-        assert found.read("capture").sizes["document"] == MANY
+        assert len(found.documents) == found.read("capture").sizes["document"] == MANY
         with found.alone():
             pass
-        assert contents(path) == contents(many.path), at
-    assert at > 20
+        assert contents(path) == contents(many), step
+    assert step > 20
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_a_damaged_document_is_named_and_measured_again(
-    under_way: Store, kind: Callable[[Path], None]
-) -> None:
+def test_a_damaged_document_is_named_and_measured_again(under_way, kind):
     path = under_way.path
     add(under_way, range(5, 7))
-    wanted = of(path.with_name("wanted.zarr"), 7)
+    wanted = store_of(path.with_name("wanted.zarr"), range(7))
     wanted.settle()
     file = file_of(path, 3)
-    mend = f"remove {file.parent} and run the same capture again"
+    remedy = f"remove {file.parent} and run the same capture again"
     with damaged(file, kind):
         before = contents(path)
-        with pytest.raises(StoreError, match=rf"3-\S+\.zip: damaged, for it is .*{mend}"):
+        with pytest.raises(StoreError, match=rf"3-\S+\.zip: damaged, because it is .*{remedy}"):
             Store.open(path)
         with alone(path):  # a writer changes nothing in it either
             pass
@@ -211,22 +148,23 @@ def test_a_damaged_document_is_named_and_measured_again(
     assert contents(path) == contents(wanted.path)
 
 
-def test_every_byte_of_a_document_counts(under_way: Store) -> None:
+def test_every_byte_of_a_document_counts(under_way):
     file = file_of(under_way.path, 3)
-    for at in range(0, file.stat().st_size, 5):
+    size = file.stat().st_size
+    for index in range(0, size, 5):
         with (
-            damaged(file, lambda one, at=at: flipped(one, at=at / (one.stat().st_size - 1))),
-            pytest.raises(StoreError, match=r"3-\S+\.zip: damaged, for it is not what was written"),
+            damaged(file, lambda one, at=index / (size - 1): flipped(one, at=at)),
+            pytest.raises(StoreError, match=r"3-\S+\.zip: damaged, .* is not what was written"),
         ):
             Store.open(under_way.path)
 
 
-def test_documents_may_be_written_by_others_in_any_order(tmp_path: Path, many: Store) -> None:
-    made = of(tmp_path / "run.zarr", 1, room=MANY)
+def test_documents_may_be_written_by_others_in_any_order(tmp_path, many):
+    made = store_of(tmp_path / "run.zarr", range(1), room=MANY)
     encoder = Encoder(made.path, ["capture"])
     chains = [link(made.attributes["manifest"]["rows"]["chain"], made.documents[0])]
-    for told in Store.open(many.path).documents[1:]:
-        chains.append(link(chains[-1], told))
+    for own in Store.open(many).documents[1:]:
+        chains.append(link(chains[-1], own))
     for index in reversed(range(1, MANY)):
         chunks = encoder.chunks(f"document {index}", arrays(index))
         entry = journal.entry_of(row(f"document {index}"), chunks)
@@ -235,16 +173,14 @@ def test_documents_may_be_written_by_others_in_any_order(tmp_path: Path, many: S
     found = Store.open(made.path)
     assert found.read("capture").sizes["document"] == MANY
     found.settle()
-    assert contents(made.path) == contents(many.path)
+    assert contents(made.path) == contents(many)
 
 
-def test_a_reader_beside_a_writer_that_settles_reads_again(
-    under_way: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_during_settling_is_repeated(under_way, monkeypatch):
     reader, writer = Store.open(under_way.path), Store.open(under_way.path)
     read, calls = reader._read, []
 
-    def interrupted(group: str) -> xr.Dataset:
+    def interrupted(group):
         if not calls:
             calls.append(group)
             add(writer, range(5, 7))
@@ -252,40 +188,24 @@ def test_a_reader_beside_a_writer_that_settles_reads_again(
         return read(group)
 
     monkeypatch.setattr(reader, "_read", interrupted)
-    assert list(reader.read("capture")["token_id"][4].values) == list(
-        arrays(4)["capture"]["token_id"]
-    )
+    found = reader.read("capture")["token_id"][4]
+    np.testing.assert_array_equal(found, arrays(4)["capture"]["token_id"])
     assert len(reader.documents) == 7
 
 
-def test_a_disk_that_is_full_while_it_settles_loses_nothing(
-    under_way: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*arguments: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
+def test_a_disk_that_is_full_while_it_settles_loses_nothing(under_way, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(settling, "flush_all", full)
+        patched.setattr(settling, "flush_all", raising(no_space()))
         with pytest.raises(InputError, match="no space left on the disk"):
             under_way.settle()
     assert Store.open(under_way.path).read("capture").sizes["document"] == 5
     under_way.put({"norms": NORMS})
-    assert not (under_way.path / "capture/document/journal").exists()
+    assert not (under_way.path / journal.FOLDER).exists()
 
 
-def test_settling_holds_one_chunk_at_a_time(tmp_path: Path) -> None:
+def test_settling_holds_one_chunk_at_a_time(tmp_path):
     numbers = 100_000
-    plan = {
-        "capture": GroupPlan(
-            variables={"big": Variable(dims=("position",), **WORDS)},
-            coordinates={},
-            sizes={"position": numbers},
-        )
-    }
-    made = Store.create(tmp_path / "run.zarr", provenance={}, plan=plan, documents=40)
-    for index in range(40):
-        values = np.random.default_rng(index).standard_normal(numbers).astype(np.float32)
-        made.append(row(str(index)), {"capture": {"big": values}})
+    made = wide_store(tmp_path / "run.zarr", documents=40, numbers=numbers)
     tracemalloc.start()
     made.settle()
     assert tracemalloc.get_traced_memory()[1] < 5 * 4 * numbers
@@ -301,19 +221,17 @@ def test_settling_holds_one_chunk_at_a_time(tmp_path: Path) -> None:
         ("capture/layer/c/0", 0.5, []),
     ],
 )
-def test_damage_says_which_documents_it_hits(
-    many: Store, file: str, at: float, hit: list[int] | None
-) -> None:
-    attributes = read_root(many.path)
+def test_damage_names_its_documents(many, file, at, hit):
+    attributes = read_root(many)
     manifest = attributes["manifest"]
-    rows = read_rows(many.path, manifest["rows"], more=False, run=manifest["run"])
-    with damaged(many.path / file, lambda path: flipped(path, at=at)):
-        (found,) = damages(many.path, attributes, rows, 0, results=True)
+    rows = read_rows(many, manifest["rows"], more=False, run=manifest["run"])
+    with damaged(many / file, lambda path: flipped(path, at=at)):
+        (found,) = damages(many, attributes, rows, 0, results=True)
         with pytest.raises(StoreError, match=f"{file}: damaged"):
-            check(many.path, attributes)
+            check(many, attributes)
     if hit is None:  # one in the middle of the shard
-        (one,) = found.documents
-        assert 0 < one < DOCUMENTS - 1
-        assert repr(rows[one]["name"]) in str(found)
+        (document,) = found.documents
+        assert 0 < document < DOCUMENTS - 1
+        assert repr(rows[document]["name"]) in str(found)
     else:
         assert list(found.documents) == hit

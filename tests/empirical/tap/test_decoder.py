@@ -9,9 +9,8 @@ import torch
 import transformers
 from support.every_decoder import tiny_of
 from support.families import tiny, tokens
-from transformers import PreTrainedModel
+from support.raising import refused
 
-from empirical.errors import InputError
 from empirical.tap.decoder import decoder_of, known_tokens, layers_of, longest_input
 from empirical.tap.parity import parity
 from empirical.tap.tap import tap
@@ -30,14 +29,14 @@ def assert_measured(model: Any, layers: int) -> None:
 @pytest.mark.parametrize(
     "name", ["Llama4ForCausalLM", "ModernBertDecoderForCausalLM", "MllamaForCausalLM"]
 )
-def test_a_decoder_that_get_decoder_does_not_return_is_found_inside(name: str) -> None:
+def test_a_decoder_that_get_decoder_does_not_return_is_found_inside(name: str):
     model = tiny_of(name)
     assert model.get_decoder() is not model.model
     assert decoder_of(model) is model.model
     assert_measured(model, 4)
 
 
-def test_a_decoder_that_was_wrapped_is_found_inside() -> None:
+def test_a_decoder_that_was_wrapped_is_found_inside():
     model = tiny("llama")
     inner = model.model
     model.model = torch.compile(inner, backend="eager")
@@ -45,42 +44,30 @@ def test_a_decoder_that_was_wrapped_is_found_inside() -> None:
     assert_measured(model, 4)
 
 
-BART: dict[str, Any] = dict(d_model=64, encoder_ffn_dim=48, decoder_ffn_dim=48, vocab_size=97)
-HEADS = dict(encoder_attention_heads=4, decoder_attention_heads=4)
-
-
-def _distilled(name: str, encoder: int, decoder: int) -> PreTrainedModel:
-    config = getattr(transformers, name.replace("ForCausalLM", "Config"))
-    audio = {"num_mel_bins": 8} if name.startswith("Whisper") else {}
-    layers = {"encoder_layers": encoder, "decoder_layers": decoder}
-    made = config(**BART, **HEADS, **layers, **audio, pad_token_id=0, bos_token_id=1)
-    return tiny("", maker=lambda: getattr(transformers, name)(made))
-
-
 @pytest.mark.parametrize("layers", [(2, 4), (4, 2)])
-@pytest.mark.parametrize(
-    "name", ["BartForCausalLM", "WhisperForCausalLM", "BlenderbotForCausalLM", "MBartForCausalLM"]
-)
+@pytest.mark.parametrize("name", ["Bart", "Whisper", "Blenderbot", "MBart"])
 def test_a_decoder_s_layers_are_counted_and_not_those_of_an_encoder(
     name: str, layers: tuple[int, int]
-) -> None:
-    assert_measured(_distilled(name, *layers), layers[1])
+):
+    encoder, decoder = layers
+    model = tiny_of(f"{name}ForCausalLM", encoder_layers=encoder, decoder_layers=decoder)
+    assert_measured(model, decoder)
 
 
 @pytest.mark.parametrize("kept", [[1, 2, 3], [0, 2, 3], [0, 1, 2], [3, 1]])
 @pytest.mark.parametrize("family", ["llama", "gemma3", "gpt2"])
-def test_layers_that_were_taken_out_are_not_missed(family: str, kept: list[int]) -> None:
+def test_layers_that_were_taken_out_are_not_missed(family: str, kept: list[int]):
     model = tiny(family)
     decoder = decoder_of(model)
     name = "h" if family == "gpt2" else "layers"
-    setattr(decoder, name, torch.nn.ModuleList([getattr(decoder, name)[at] for at in kept]))
+    setattr(decoder, name, torch.nn.ModuleList([getattr(decoder, name)[index] for index in kept]))
     decoder.config.num_hidden_layers = len(kept)
     if getattr(decoder.config, "layer_types", None):
-        decoder.config.layer_types = [decoder.config.layer_types[at] for at in kept]
+        decoder.config.layer_types = [decoder.config.layer_types[index] for index in kept]
     assert_measured(model, len(kept))
 
 
-def test_the_layers_are_the_nearest_list_with_most_in_it() -> None:
+def test_the_layers_are_the_nearest_list_with_most_in_it():
     decoder = decoder_of(tiny("llama"))
     layers = list(decoder.layers)
     decoder.more = torch.nn.ModuleList(torch.nn.Identity() for _ in layers)
@@ -90,51 +77,14 @@ def test_the_layers_are_the_nearest_list_with_most_in_it() -> None:
     assert layers_of(torch.nn.Linear(1, 1)) == []
 
 
-def _both() -> PreTrainedModel:
-    bert = transformers.BertConfig(
-        vocab_size=97, hidden_size=64, num_hidden_layers=2, num_attention_heads=4
-    )
-    gpt2 = transformers.GPT2Config(
-        vocab_size=97, n_embd=64, n_layer=2, n_head=4, add_cross_attention=True, is_decoder=True
-    )
-    both = transformers.EncoderDecoderConfig.from_encoder_decoder_configs(bert, gpt2)
-    return transformers.EncoderDecoderModel(both)
+ENCODED = """BartForConditionalGeneration MarianMTModel T5ForConditionalGeneration
+T5GemmaForConditionalGeneration WhisperForConditionalGeneration"""
 
 
-T5GEMMA: dict[str, Any] = dict(
-    **{"vocab_size": 97, "hidden_size": 64, "intermediate_size": 48, "head_dim": 16},
-    **{"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2},
-)
-ENDS = {name: 0 for name in ("pad_token_id", "bos_token_id", "eos_token_id")}
-ENDS["decoder_start_token_id"] = 0
-ENCODED: dict[str, Any] = {
-    "bart": lambda: transformers.BartForConditionalGeneration(
-        transformers.BartConfig(**BART, encoder_layers=2, decoder_layers=2, **HEADS)
-    ),
-    "marian": lambda: transformers.MarianMTModel(
-        transformers.MarianConfig(
-            **BART, encoder_layers=2, decoder_layers=2, **HEADS, pad_token_id=0
-        )
-    ),
-    "bert2gpt2": _both,
-    "t5": lambda: transformers.T5ForConditionalGeneration(
-        transformers.T5Config(vocab_size=97, d_model=64, d_kv=16, d_ff=48, num_layers=2)
-    ),
-    "t5gemma": lambda: transformers.T5GemmaForConditionalGeneration(
-        transformers.T5GemmaConfig(encoder=T5GEMMA, decoder=T5GEMMA, vocab_size=97)
-    ),
-    "whisper": lambda: transformers.WhisperForConditionalGeneration(
-        transformers.WhisperConfig(
-            **BART, **HEADS, encoder_layers=2, decoder_layers=2, num_mel_bins=8, **ENDS
-        )
-    ),
-}
-
-
-@pytest.mark.parametrize("name", ENCODED)
-def test_a_decoder_beside_an_encoder_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="attends to an encoder beside the text"):
-        tap(ENCODED[name]().eval(), tokens(1, 20), lambda layer: None)
+@pytest.mark.parametrize("name", ENCODED.split())
+def test_a_decoder_beside_an_encoder_is_refused(name: str):
+    with refused("attends to an encoder"):
+        decoder_of(tiny_of(name))
 
 
 @pytest.mark.parametrize(
@@ -153,13 +103,13 @@ def test_a_decoder_beside_an_encoder_is_refused(name: str) -> None:
 )
 def test_the_longest_input_is_read_by_any_name(
     name: str, told: dict[str, int], longest: int | None
-) -> None:
+):
     assert longest_input(getattr(transformers, f"{name}Config")(**told)) == longest
 
 
-def test_a_window_beyond_the_longest_input_is_refused() -> None:
+def test_a_window_beyond_the_longest_input_is_refused():
     model = tiny_of("WhisperForCausalLM", max_target_positions=64)
-    with pytest.raises(InputError, match="whisper: reads at most 64 tokens, but a window has 80"):
+    with refused("whisper: reads at most 64 tokens, but a window has 80"):
         tap(model, tokens(1, 80), lambda layer: None)
 
 
@@ -175,14 +125,12 @@ def test_a_window_beyond_the_longest_input_is_refused() -> None:
         ("phi3", {"target_modules": ["embed_tokens"]}),
     ],
 )
-def test_tokens_are_counted_below_adapters_of_an_embedding(
-    family: str, adapter: dict[str, Any]
-) -> None:
+def test_tokens_are_counted_below_adapters_of_an_embedding(family: str, adapter: dict[str, Any]):
     import peft
 
     config = peft.LoraConfig(r=4, init_lora_weights=False, **adapter)
     model = peft.get_peft_model(tiny(family), config).eval()
     assert known_tokens(decoder_of(model)) == 97
     assert_measured(model, 4)
-    with pytest.raises(InputError, match=r"\w+: knows 97 tokens, but token 97"):
+    with refused(r"\w+: has 97 tokens, but token 97"):
         tap(model, torch.tensor([[5, 97]]), lambda layer: None)

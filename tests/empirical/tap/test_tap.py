@@ -11,11 +11,11 @@ import pytest
 import torch
 import transformers
 from support.devices import DEVICES
+from support.dispatched import Living
 from support.families import FAMILIES, OTHERS, WINDOW, builtin_model, tiny, tokens
-from torch.utils._python_dispatch import TorchDispatchMode
+from support.raising import refused
 
 import empirical.tap.tap as tap_module
-from empirical.errors import InputError
 from empirical.sources.builtin_texts import topics
 from empirical.sources.windows import windows
 from empirical.tap.attention import QUERY_BLOCK, Scoring, analysed_row
@@ -25,14 +25,10 @@ from empirical.tap.tap import TappedLayer, tap
 
 # Tolerances of float32: the two paths add the same numbers in another order, layer after layer.
 ALPHA, LOG_ALPHA, HIDDEN = 1e-5, 1e-3, 2e-5
-SLIDING = {
-    "mistral": (0, 1, 2, 3),
-    "phi3": (0, 1, 2, 3),
-    "gemma2": (0, 2),
-    "gemma3": (0, 2),
-    "qwen2": (0, 2),
-    "gpt_oss": (0, 2),
-}
+ROWS = {"atol": 1e-5, "rtol": 1e-4}
+SLIDING = dict.fromkeys(("mistral", "phi3"), (0, 1, 2, 3)) | dict.fromkeys(
+    ("gemma2", "gemma3", "qwen2", "gpt_oss"), (0, 2)
+)
 
 
 @functools.cache
@@ -59,16 +55,14 @@ def assert_equal(found: Parity) -> None:
 @pytest.mark.parametrize("length", [5, 64, 300])
 @pytest.mark.parametrize("documents", [1, 3])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_tap_equals_eager_attention(
-    family: str, documents: int, length: int, device: str
-) -> None:
+def test_the_tap_equals_eager_attention(family: str, documents: int, length: int, device: str):
     assert_equal(parity(model(family, device), tokens(documents, length)))
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("side", ["left", "right", "both"])
 @pytest.mark.parametrize("family", ["llama", "mistral", "gemma2", "gpt_oss"])
-def test_the_tap_equals_eager_attention_under_padding(family: str, side: str, device: str) -> None:
+def test_the_tap_equals_eager_attention_under_padding(family: str, side: str, device: str):
     ids, mask = tokens(3, 150), torch.ones(3, 150, dtype=torch.long)
     if side in {"left", "both"}:
         mask[1, :40] = 0
@@ -78,23 +72,15 @@ def test_the_tap_equals_eager_attention_under_padding(family: str, side: str, de
 
 
 @pytest.mark.parametrize(("family", "kv_heads"), [("deepseek_v3", 4), ("gpt_bigcode", 1)])
-def test_the_tap_equals_eager_attention_where_heads_have_other_shapes(
-    family: str, kv_heads: int
-) -> None:
+def test_the_tap_equals_eager_attention_where_heads_have_other_shapes(family: str, kv_heads: int):
     assert_equal(parity(model(family), tokens(2, 150)))
     assert layers(model(family), tokens(2, 50))[0].values.shape == (2, kv_heads, 50, 16)
 
 
 @pytest.mark.builtin
-def test_the_tap_equals_eager_attention_in_the_built_in_model() -> None:
-    found = windows(topics(), builtin_model().tokenizer, length=300, count=1)
-    assert_equal(parity(builtin_model().model, torch.as_tensor(found.token_ids, dtype=torch.long)))
-
-
-@pytest.mark.slow
-@pytest.mark.builtin
-def test_the_tap_equals_eager_attention_in_the_built_in_model_at_1025_tokens() -> None:
-    found = windows(topics(), builtin_model().tokenizer, length=1025, count=1)
+@pytest.mark.parametrize("length", [300, pytest.param(1025, marks=pytest.mark.slow)])
+def test_the_tap_equals_eager_attention_in_the_built_in_model(length: int):
+    found = windows(topics(), builtin_model().tokenizer, length=length, count=1)
     assert_equal(parity(builtin_model().model, torch.as_tensor(found.token_ids, dtype=torch.long)))
 
 
@@ -107,22 +93,20 @@ COMPOUND_SHA256 = "e83a43bdc52fde4f3c521eb1b6b02fa550163642a9c71f9a3a1e45a6758f7
 
 @pytest.mark.slow
 @pytest.mark.builtin
-def test_the_mean_weight_of_the_sink_is_the_published_one() -> None:
+def test_the_mean_sink_weight_matches_the_published_value():
     found = windows(topics(), builtin_model().tokenizer, length=1025, count=6)
     if found.text_sha256[-1] != COMPOUND_SHA256:
         pytest.skip("another Python has another text")
-    weights: list[float] = []
-    for row in torch.as_tensor(found.token_ids, dtype=torch.long):
-        tap(
-            builtin_model().model,
-            row[None],
-            lambda layer: weights.append(float(layer.alpha[..., 0].mean())),
-        )
+    weights = [
+        float(layer.alpha[..., 0].mean())
+        for row in torch.as_tensor(found.token_ids, dtype=torch.long)
+        for layer in layers(builtin_model().model, row[None])
+    ]
     assert sum(weights) / len(weights) == pytest.approx(SINK_WEIGHT, abs=1e-6)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_weights_are_rows_of_a_softmax_over_the_visible_positions(family: str) -> None:
+def test_weights_are_rows_of_a_softmax_over_the_visible_positions(family: str):
     for layer in layers(model(family), tokens(2, 300)):
         sliding = layer.index in SLIDING.get(family, ())
         assert layer.visible.sum(dim=-1).tolist() == [[WINDOW if sliding else 300]] * 2
@@ -138,19 +122,15 @@ def test_weights_are_rows_of_a_softmax_over_the_visible_positions(family: str) -
             torch.testing.assert_close(total, torch.ones(2, 1, 4), atol=1e-6, rtol=0)
 
 
-def test_the_tiny_models_attend_far_from_uniformly() -> None:
+def test_the_tiny_models_attend_far_from_uniformly():
     # Otherwise the parity tests could not tell a wrong scaling, mask or soft-cap.
     for family in FAMILIES:
-        peak = torch.stack(
-            [
-                (layer.alpha.amax(-1) * layer.visible.sum(-1)[..., None]).mean()
-                for layer in layers(model(family), tokens(2, 300))
-            ]
-        )
-        assert float(peak.mean()) > 4, family
+        found = layers(model(family), tokens(2, 300))
+        peaks = [layer.alpha.amax(-1) * layer.visible.sum(-1)[..., None] for layer in found]
+        assert float(torch.stack(peaks).mean()) > 4, family
 
 
-def test_values_are_those_of_the_layer_and_layers_come_in_order() -> None:
+def test_values_match_the_layer_and_layers_come_in_order():
     llama = model("llama")
     projected: list[torch.Tensor] = []
     hooks = [
@@ -165,37 +145,31 @@ def test_values_are_those_of_the_layer_and_layers_come_in_order() -> None:
         assert torch.equal(layer.values, values.view(2, 40, 2, 16).transpose(1, 2))
 
 
-def test_the_analysed_query_of_a_padded_document_is_its_last_token() -> None:
+def test_the_analysed_query_of_a_padded_document_is_its_last_token():
     ids = tokens(2, 60)
     mask = torch.ones(2, 60, dtype=torch.long)
     mask[0, 45:] = 0
-    for padded, alone in zip(
-        layers(model("llama"), ids, mask), layers(model("llama"), ids[:1, :45]), strict=True
-    ):
-        torch.testing.assert_close(
-            padded.alpha[0, 0, :, :45], alone.alpha[0, 0], atol=1e-5, rtol=1e-4
-        )
+    shorter = layers(model("llama"), ids[:1, :45])
+    for padded, alone in zip(layers(model("llama"), ids, mask), shorter, strict=True):
+        torch.testing.assert_close(padded.alpha[0, 0, :, :45], alone.alpha[0, 0], **ROWS)
         assert not bool(padded.alpha[0, 0, :, 45:].any())
         assert padded.visible[0, 0].tolist() == [True] * 45 + [False] * 15
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_analysed_query_equals_eager_attention(family: str, device: str) -> None:
+def test_every_analysed_query_equals_eager_attention(family: str, device: str):
     queries = torch.tensor([[7, 40, 89], [0, 60, 61]])
     assert_equal(parity(model(family, device), tokens(2, 90), queries=queries))
 
 
-def test_rows_of_several_queries_are_those_of_each_as_the_last() -> None:
+def test_rows_of_several_queries_equal_rows_as_the_last_query():
     ids = tokens(1, 60)
     several: list[TappedLayer] = []
     tap(model("llama"), ids, several.append, queries=torch.tensor([[44, 59]]))
-    for both, shorter, whole in zip(
-        several, layers(model("llama"), ids[:, :45]), layers(model("llama"), ids), strict=True
-    ):
-        torch.testing.assert_close(
-            both.alpha[0, 0, :, :45], shorter.alpha[0, 0], atol=1e-5, rtol=1e-4
-        )
+    alone = [layers(model("llama"), ids[:, :45]), layers(model("llama"), ids)]
+    for both, shorter, whole in zip(several, *alone, strict=True):
+        torch.testing.assert_close(both.alpha[0, 0, :, :45], shorter.alpha[0, 0], **ROWS)
         assert not bool(both.alpha[0, 0, :, 45:].any())
         assert torch.equal(both.alpha[0, 1], whole.alpha[0, 0])
         assert both.visible.sum(-1).tolist() == [[45, 60]]
@@ -204,20 +178,19 @@ def test_rows_of_several_queries_are_those_of_each_as_the_last() -> None:
 @pytest.mark.parametrize(
     "queries", [torch.tensor([[60]]), torch.tensor([[-1]]), torch.tensor([3]), torch.zeros(1, 0)]
 )
-def test_queries_that_are_not_there_are_refused(queries: torch.Tensor) -> None:
-    with pytest.raises(InputError, match="expected \\(document, query\\) positions from 0 to 59"):
+def test_invalid_queries_are_refused(queries: torch.Tensor):
+    with refused(r"expected \(document, query\) positions from 0 to 59"):
         tap(model("llama"), tokens(1, 60), lambda layer: None, queries=queries)
 
 
-def test_a_mask_without_padding_changes_nothing() -> None:
+def test_a_mask_without_padding_changes_nothing():
     ids = tokens(2, 60)
-    for masked, plain in zip(
-        layers(model("llama"), ids, torch.ones(2, 60)), layers(model("llama"), ids), strict=True
-    ):
+    found = layers(model("llama"), ids, torch.ones(2, 60))
+    for masked, plain in zip(found, layers(model("llama"), ids), strict=True):
         assert torch.equal(masked.alpha, plain.alpha)
 
 
-def test_hidden_states_are_bit_for_bit_those_of_the_fused_kernel() -> None:
+def test_hidden_states_are_bit_for_bit_those_of_the_fused_kernel():
     llama, ids = model("llama"), tokens(2, 200)
     with torch.no_grad():
         plain = llama.model(input_ids=ids, use_cache=False).last_hidden_state
@@ -225,7 +198,7 @@ def test_hidden_states_are_bit_for_bit_those_of_the_fused_kernel() -> None:
     assert torch.equal(tap(llama.model, ids, lambda layer: None), plain)
 
 
-def test_a_bfloat16_model_gives_float32_rows() -> None:
+def test_a_bfloat16_model_gives_float32_rows():
     half = copy.deepcopy(model("llama")).to(torch.bfloat16)
     for layer in layers(half, tokens(1, 100)):
         assert layer.alpha.dtype == layer.values.dtype == torch.float32
@@ -233,43 +206,24 @@ def test_a_bfloat16_model_gives_float32_rows() -> None:
         torch.testing.assert_close(layer.alpha.sum(-1), torch.ones(1, 1, 4), atol=1e-6, rtol=0)
 
 
-class Largest(TorchDispatchMode):
-    """Remembers the size of the largest tensor that any operation returned."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.entries = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for tensor in result if isinstance(result, tuple | list) else (result,):
-            if isinstance(tensor, torch.Tensor):
-                self.entries = max(self.entries, tensor.numel())
-        return result
-
-
 @pytest.mark.parametrize("family", [*FAMILIES, *OTHERS])
-def test_no_weights_of_all_queries_ever_exist(family: str) -> None:
+def test_no_weights_of_all_queries_ever_exist(family: str):
     length, heads = 512, 4
-    with Largest() as tapped:
+    with Living() as tapped:
         tap(model(family), tokens(1, length), lambda layer: None)
     assert tapped.entries <= max(length**2, heads * QUERY_BLOCK * (length + 1))
     reference = copy.deepcopy(model(family))
     reference.set_attn_implementation("eager")
-    with Largest() as eager, torch.no_grad():
+    with Living() as eager, torch.no_grad():
         reference.get_decoder()(input_ids=tokens(1, length), use_cache=False)
     assert eager.entries >= heads * length**2
 
 
-def test_a_row_is_softmax_of_scaled_capped_scores_with_the_sink_left_out() -> None:
+def test_a_row_is_softmax_of_scaled_capped_scores_without_the_sink():
     query = torch.tensor([[[2.0], [1.0]]])
     key = torch.tensor([[[[1.0], [3.0], [2.0]]]])
-    row = analysed_row(
-        query,
-        key,
-        torch.tensor([[True, False, True]]),
-        Scoring(scaling=0.5, softcap=2.0, sinks=torch.tensor([0.3, -0.7])),
-    )
+    scoring = Scoring(scaling=0.5, softcap=2.0, sinks=torch.tensor([0.3, -0.7]))
+    row = analysed_row(query, key, torch.tensor([[True, False, True]]), scoring)
     for head, (q, sink) in enumerate([(2.0, 0.3), (1.0, -0.7)]):
         scores = [2.0 * math.tanh(q * k * 0.5 / 2.0) for k in (1.0, 2.0)]
         total = math.fsum(map(math.exp, [*scores, sink]))
@@ -279,7 +233,7 @@ def test_a_row_is_softmax_of_scaled_capped_scores_with_the_sink_left_out() -> No
 
 
 @pytest.mark.parametrize("before", ["sdpa", "eager"])
-def test_the_implementation_is_put_back_also_after_an_error(before: str) -> None:
+def test_the_implementation_is_restored_even_after_an_error(before: str):
     gemma = copy.deepcopy(model("gemma3"))
     gemma.set_attn_implementation(before)
 
@@ -296,7 +250,7 @@ def test_the_implementation_is_put_back_also_after_an_error(before: str) -> None
     assert not any(module._forward_hooks for module in gemma.modules())
 
 
-def test_a_tap_inside_a_tap_keeps_the_outer_one() -> None:
+def test_a_tap_inside_a_tap_keeps_the_outer_one():
     inner: list[int] = []
     outer: list[int] = []
 
@@ -309,7 +263,7 @@ def test_a_tap_inside_a_tap_keeps_the_outer_one() -> None:
     assert inner == [0, 1, 2, 3] * 4
 
 
-def test_parity_sees_a_wrong_weight_and_the_layer_it_is_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parity_sees_a_wrong_weight_and_the_layer_it_is_in(monkeypatch: pytest.MonkeyPatch):
     calls = 0
 
     def wrong(*args: Any, **keywords: Any) -> torch.Tensor:

@@ -1,6 +1,4 @@
-"""Bounds against measurement: each bound at its own document's weights, projected Grams, hidden
-sinks, and what lies outside.
-"""
+"""Envelopes: weights of each document, projected Grams, windows, excess and significance."""
 
 from pathlib import Path
 
@@ -10,7 +8,9 @@ import torch
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 from support.families import WINDOW
+from support.model_g import gram_of
 from support.runs import loaded, random_windows
 from support.spine import run_tree
 
@@ -29,6 +29,8 @@ from theory.head.similarity_decay import offset_exponential
 LENGTH = 30
 TABULATED = 2e-8
 """The vectorised bounds use a law tabulated to 1e-8; a mean over documents adds rounding."""
+EXPONENTIAL = offset_exponential(0.3, 0.0, 0.1, LENGTH)
+OFFSET = offset_exponential(0.6, 0.2, 0.1, LENGTH)
 
 
 @pytest.fixture(scope="module")
@@ -40,422 +42,301 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> xr.DataTree:
 @pytest.fixture(scope="module")
 def windowed(tmp_path_factory: pytest.TempPathFactory) -> xr.DataTree:
     """Two documents; layers 0 and 2 see the last 24 positions only."""
-    return run_tree(
-        tmp_path_factory.mktemp("windowed") / "run.zarr",
-        family="gemma2",
-        documents=2,
-        length=LENGTH,
-    )
+    path = tmp_path_factory.mktemp("windowed") / "run.zarr"
+    return run_tree(path, family="gemma2", documents=2, length=LENGTH)
 
 
 def planted(tree: xr.DataTree, **changes: dict) -> xr.DataTree:
-    """A run with fits made by hand: the same for every kv_head but for `changes` by name,
-    {(gram, layer, kv_head): value}.
+    """Return a run with constructed fits, equal for all KV heads: those of EXPONENTIAL and OFFSET.
+
+    `changes` maps names to {(gram, layer, kv_head): value}.
     """
     capture = tree["capture"].to_dataset()
-    layers, kv_heads = capture.sizes["layer"], capture.sizes["kv_head"]
-    per_gram = {"beta": 0.3, "offset": 0.0, "feasible": 1.0}
-    alone = {"C": 2.0, "lam": 0.5, "rho0": 0.1}
-    values = {name: np.full((2, layers, kv_heads), value) for name, value in per_gram.items()}
-    values["offset"][1], values["beta"][1] = 0.2, 0.6
-    values |= {name: np.full((layers, kv_heads), value) for name, value in alone.items()}
-    hidden = ~capture["sink_visible"].values
-    values["lam"][hidden] = values["rho0"][hidden] = np.nan
+    dims = ("layer", "kv_head")
+    parameters = {"C": 2.0, "lam": 0.5, "rho0": 0.1}
+    parameters |= {"beta": ("gram", [0.3, 0.6]), "offset": ("gram", [0.0, 0.2])}
+    of_gram = xr.Dataset(parameters, {"gram": ["exponential", "offset"]})
+    fits = of_gram * xr.DataArray(np.ones([capture.sizes[dim] for dim in dims]), dims=dims)
+    for name in ("lam", "rho0"):
+        fits[name][~capture["sink_visible"].values] = np.nan
     for name, cells in changes.items():
         for where, value in cells.items():
-            values[name][where] = value
-    dims = {
-        name: ("gram", "layer", "kv_head") if name in per_gram else ("layer", "kv_head")
-        for name in values
-    }
-    fits = xr.Dataset(
-        {name: (dims[name], value) for name, value in values.items()},
-        coords={"gram": ["exponential", "offset"]},
-    )
-    groups = {f"/{name}": tree[name].to_dataset() for name in tree.children}
-    groups |= {
-        "/norms": fits[["C", "lam"]],
-        "/similarity": fits[["beta", "offset", "rho0", "feasible"]],
-    }
-    return xr.DataTree.from_dict(groups)
+            fits[name][where] = value
+    groups = {"norms": ["C", "lam"], "similarity": ["beta", "offset", "rho0"]}
+    return tree.assign({group: xr.DataTree(fits[names]) for group, names in groups.items()})
 
 
-def exact(
-    tree: xr.DataTree,
-    layer: int,
-    head: int,
-    gram: LagGram,
-    grid: np.ndarray,
-    *,
-    edition: str,
-    alpha: np.ndarray | None = None,
-) -> dict:
-    """Mean over documents of the exact bounds of one head with C = 2, λ = 1/2; at one profile
-    where `alpha` is given.
+@pytest.fixture(scope="module")
+def result(full) -> xr.Dataset:
+    return envelope_dataset(planted(full), points=6)
+
+
+def assert_exact(result, tree, gram_name, layer, head, gram, edition="sharp", atol=TABULATED):
+    """Assert that an envelope holds the mean over documents of the exact bounds of one head, with
+    C = 2 and λ = 1/2, at this Gram.
     """
-    capture = tree["capture"].to_dataset()
-    tokens = int(capture["tokens"][layer])
-    sink = 0 if bool(capture["sink_visible"][layer]) else None
-    rows = (
-        capture["attention_weight"].values[:, layer, head, -tokens:].astype(float)
-        if alpha is None
-        else alpha[None]
-    )
+    capture = tree["capture"].to_dataset().isel(layer=layer, head=head)
+    tokens, sink = int(capture["tokens"]), 0 if capture["sink_visible"] else None
     norms = np.full(tokens, 2.0)
-    if sink is not None:
-        norms[0] = 1.0
+    norms[0] = 2.0 if sink is None else 1.0
     convention = capture.attrs["convention"] if edition == "sharp" else "paper"
-    found = [
-        theory.envelope(
-            row, norms, gram, 16, grid, edition=edition, sink=sink, convention=convention
-        )
-        for row in rows
+    how = {"edition": edition, "sink": sink, "convention": convention}
+    exact = [
+        theory.envelope(row[-tokens:], norms, gram, 16, result["n_envelope"].values, **how)
+        for row in capture["attention_weight"].values.astype(float)
     ]
-    return {name: np.mean([getattr(one, name) for one in found], axis=0) for name in ALL_BOUNDS}
-
-
-def cell(
-    found: xr.Dataset, edition: str, gram: str, layer: int, head: int
-) -> dict[str, np.ndarray]:
-    chosen = found.sel(edition=edition, gram=gram).isel(layer=layer, head=head)
-    return {name: chosen[name].values for name in ALL_BOUNDS}
+    selected = result.sel(edition=edition, gram=gram_name).isel(layer=layer, head=head)
+    for name in ALL_BOUNDS:
+        expected = np.mean([getattr(bounds, name) for bounds in exact], axis=0)
+        assert_allclose(selected[name], expected, atol=atol, rtol=1e-7, err_msg=name)
 
 
 @pytest.mark.parametrize("edition", ["printed", "sharp"])
-@pytest.mark.parametrize(
-    ("gram", "beta", "offset"), [("exponential", 0.3, 0.0), ("offset", 0.6, 0.2)]
-)
-def test_bounds_are_exact_ones_at_each_documents_own_weights_then_averaged(
-    full, edition, gram, beta, offset
-):
-    found = envelope_dataset(planted(full), points=6)
-    grid = found["n_envelope"].values
-    lagged = offset_exponential(beta, offset, 0.1, LENGTH)
+@pytest.mark.parametrize(("name", "gram"), [("exponential", EXPONENTIAL), ("offset", OFFSET)])
+def test_bounds_are_means_of_exact_bounds_over_documents(full, result, edition, name, gram):
     for layer, head in ((0, 0), (3, 2)):
-        expected = exact(full, layer, head, lagged, grid, edition=edition)
-        for name, values in cell(found, edition, gram, layer, head).items():
-            np.testing.assert_allclose(
-                values, expected[name], atol=TABULATED, rtol=1e-7, err_msg=name
-            )
+        assert_exact(result, full, name, layer, head, gram, edition)
 
 
-def test_bounds_at_the_mean_weights_are_others(full):
-    found = envelope_dataset(planted(full), points=6)
-    grid = found["n_envelope"].values
-    mean = full["capture"]["attention_weight"].values[:, 0, 1].astype(float).mean(axis=0)
-    at_mean = exact(
-        full, 0, 1, offset_exponential(0.3, 0.0, 0.1, LENGTH), grid, edition="sharp", alpha=mean
+@pytest.fixture(scope="module")
+def changed(full) -> xr.Dataset:
+    """Fits at the edge of what the bounds take, in a KV head each."""
+    run = planted(
+        full,
+        beta={(0, 0, 0): 0.0, (0, 1, 0): 0.8},
+        offset={(1, 3, 0): -0.4},
+        rho0={(0, 0): 0.4, (1, 0): 0.9, (2, 1): -0.95},
+        C={(2, 0): np.nan},
+        lam={(3, 1): np.nan},
     )
-    assert (
-        np.abs(
-            cell(found, "sharp", "exponential", 0, 1)["precision_lower"]
-            - at_mean["precision_lower"]
-        ).max()
-        > 0.01
-    )
+    return envelope_dataset(run, points=5)
 
 
-def test_a_gram_that_cannot_exist_is_moved_to_its_edge_flagged_and_counted(full):
-    found = envelope_dataset(
-        planted(full, rho0={(1, 0): 0.9, (2, 1): -0.95}, beta={(0, 1, 0): 0.8}), points=5
-    )
+def test_an_infeasible_gram_is_projected_to_its_edge_and_flagged(full, changed):
     edge = feasible_edge(0.8, LENGTH - 1)
     assert edge < 0.9
-    moved = found["projected"].sel(fitted_gram="exponential").values
-    assert moved.sum() == 2
-    assert moved[1, 0]
-    assert moved[2, 1]
-    distance = found["projection_distance"].sel(fitted_gram="exponential").values
+    of_fit = changed.sel(fitted_gram="exponential")
+    projected, distance = of_fit["projected"].values, of_fit["projection_distance"].values
+    assert np.argwhere(projected).tolist() == [[1, 0], [2, 1]]
     assert distance[1, 0] == pytest.approx(0.9 - edge)
-    assert (distance[~moved] == 0).all()
-    expected = exact(
-        full,
-        1,
-        0,
-        LagGram(np.exp(-0.8 * np.arange(LENGTH)), edge),
-        found["n_envelope"].values,
-        edition="sharp",
-    )
-    np.testing.assert_allclose(
-        cell(found, "sharp", "exponential", 1, 0)["recall_lower"],
-        expected["recall_lower"],
-        atol=1e-6,
-    )
+    assert (distance[~projected] == 0).all()
+    gram = LagGram(np.exp(-0.8 * np.arange(LENGTH)), edge)
+    assert_exact(changed, full, "exponential", 1, 0, gram, atol=1e-6)
 
 
-def test_a_lag_part_that_cannot_exist_becomes_the_nearest_correlation_matrix(full):
-    found = envelope_dataset(planted(full, offset={(1, 0, 0): -0.4}), points=4)
-    assert found["projected"].values.sum() == 1
-    assert bool(found["projected"].sel(fitted_gram="offset").values[0, 0])
-    assert float(found["projection_distance"].sel(fitted_gram="offset").values[0, 0]) > 1
-    bounds = cell(found, "sharp", "offset", 0, 0)
-    assert np.isfinite(list(bounds.values())).all()
+def test_infeasible_cosines_by_lag_become_the_nearest_correlation_matrix(changed):
+    of_head = changed.sel(fitted_gram="offset", gram="offset", edition="sharp").isel(layer=3)
+    assert of_head["projected"][0]
+    assert of_head["projection_distance"][0] > 1
+    assert np.isfinite([of_head[name][0] for name in ALL_BOUNDS]).all()
 
 
-def test_decay_of_zero_is_one_direction_for_all(full):
-    found = envelope_dataset(planted(full, beta={(0, 0, 0): 0.0}, rho0={(0, 0): 0.4}), points=4)
-    expected = exact(
-        full, 0, 0, LagGram(np.ones(LENGTH), 0.4), found["n_envelope"].values, edition="sharp"
-    )
-    np.testing.assert_allclose(
-        cell(found, "sharp", "exponential", 0, 0)["precision_lower"],
-        expected["precision_lower"],
-        atol=1e-6,
-    )
+def test_zero_decay_makes_all_tokens_parallel(full, changed):
+    assert_exact(changed, full, "exponential", 0, 0, LagGram(np.ones(LENGTH), 0.4), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["C", "lam"])
-def test_a_head_without_an_estimate_has_no_bounds_and_no_flags(full, name):
-    found = envelope_dataset(planted(full, **{name: {(2, 1): np.nan}}), points=4)
-    heads = found.isel(layer=2, head=[2, 3]).sel(gram=["exponential", "offset"])
-    for bound in ALL_BOUNDS:
-        assert heads[bound].isnull().all()
+@pytest.mark.parametrize(("layer", "heads"), [(2, [0, 1]), (3, [2, 3])], ids=["C", "lam"])
+def test_a_head_without_an_estimate_has_no_bounds_and_no_flags(changed, layer, heads):
+    of_layer = changed.isel(layer=layer)
+    missing = of_layer.isel(head=heads).sel(gram=["exponential", "offset"])
+    for name in (*ALL_BOUNDS, *(f"{statistic}_excess" for statistic in WITH_F)):
+        assert missing[name].isnull().all(), name
     for statistic in WITH_F:
-        assert heads[f"{statistic}_excess"].isnull().all()
-        assert not heads[f"{statistic}_outside"].any()
-    others = (
-        found["precision_lower"].sel(gram="exponential", edition="sharp").isel(layer=2, head=[0, 1])
-    )
-    assert others.notnull().all()
-    assert found["precision_lower"].sel(gram="measured").notnull().all()
+        assert not missing[f"{statistic}_outside"].any(), statistic
+    lower = of_layer["precision_lower"]
+    others = [head for head in range(4) if head not in heads]
+    assert lower.sel(gram="exponential", edition="sharp")[others].notnull().all()
+    assert lower.sel(gram="measured").notnull().all()
 
 
-def test_in_a_sliding_window_only_visible_tokens_count_and_a_hidden_sink_is_none(windowed):
-    found = envelope_dataset(planted(windowed), points=None)
-    grid = found["n_envelope"].values
-    assert (grid > WINDOW).any()
-    lagged = offset_exponential(0.3, 0.0, 0.0, WINDOW)
+def test_a_sliding_window_uses_visible_tokens_without_sink(windowed):
+    result = envelope_dataset(planted(windowed), points=None)
+    n = result["n_envelope"].values
+    assert (n > WINDOW).any()
+    gram = offset_exponential(0.3, 0.0, 0.0, WINDOW)
     for edition in ("printed", "sharp"):
-        expected = exact(windowed, 0, 3, lagged, grid, edition=edition)
-        for name, values in cell(found, edition, "exponential", 0, 3).items():
-            np.testing.assert_allclose(values, expected[name], atol=TABULATED, rtol=1e-7)
-    beyond = found.isel(layer=[0, 2], n_envelope=grid > WINDOW)
+        assert_exact(result, windowed, "exponential", 0, 3, gram, edition)
+    beyond = result.isel(layer=[0, 2], n_envelope=n > WINDOW)
     for name in (*ALL_BOUNDS, *WITH_F):
         assert beyond[name].isnull().all(), name
     assert not beyond["precision_outside"].any()
-    assert found["precision_lower"].isel(layer=[1, 3]).notnull().all()
+    assert result["precision_lower"].isel(layer=[1, 3]).notnull().all()
+
+
+def tapped(family: str) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return weights and value states of the first document, by layer."""
+    layers: list[tuple[torch.Tensor, torch.Tensor]] = []
+    ids = torch.as_tensor(random_windows(1, LENGTH).token_ids.astype(np.int64))
+    tap(loaded(family).model, ids, lambda view: layers.append((view.alpha[0, 0], view.values[0])))
+    return layers
 
 
 @pytest.mark.parametrize(("family", "layer"), [("llama", 1), ("gemma2", 0)])
 @pytest.mark.parametrize("edition", ["printed", "sharp"])
-def test_the_measured_envelope_is_theorys_on_the_heads_own_gram(
-    full, windowed, family, layer, edition
-):
-    tree = full if family == "llama" else windowed
-    tapped: list[tuple[torch.Tensor, torch.Tensor]] = []
-    ids = torch.as_tensor(random_windows(1, LENGTH).token_ids.astype(np.int64))
-    tap(loaded(family).model, ids, lambda view: tapped.append((view.alpha[0, 0], view.values[0])))
+def test_the_measured_envelope_is_the_theory_at_the_measured_gram(request, family, layer, edition):
+    tree = request.getfixturevalue("full" if family == "llama" else "windowed")
     tokens = int(tree["capture"]["tokens"][layer])
-    alpha, values = (array.double().numpy() for array in tapped[layer])
-    own = tree["measured_envelope"].to_dataset().isel(document=0, layer=layer).sel(edition=edition)
+    alpha, values = (array.double().numpy()[:, -tokens:] for array in tapped(family)[layer])
+    measured = tree["measured_envelope"].to_dataset().isel(document=0, layer=layer)
+    n, sink = measured["n_envelope"].values, 0 if tokens == LENGTH else None
     for head in (0, 3):
-        states = values[head // 2, -tokens:]
+        states = values[head // 2]
         norms = np.linalg.norm(states, axis=1)
-        gram = (states / norms[:, None]) @ (states / norms[:, None]).T
-        np.fill_diagonal(gram, 1.0)
-        sink = 0 if tokens == LENGTH else None
-        grid = own["n_envelope"].values
-        expected = theory.envelope(
-            alpha[head, -tokens:], norms, gram, 16, grid, edition=edition, sink=sink, feasible=True
-        )
+        how = {"edition": edition, "sink": sink, "feasible": True}
+        expected = theory.envelope(alpha[head], norms, gram_of(states), 16, n, **how)
         for name in ALL_BOUNDS:
-            np.testing.assert_allclose(
-                own[name].values[head], getattr(expected, name), rtol=1e-5, atol=1e-6, err_msg=name
-            )
+            result = measured[name].sel(edition=edition)[head]
+            assert_allclose(result, getattr(expected, name), rtol=1e-5, atol=1e-6, err_msg=name)
 
 
-def test_measured_bounds_are_averaged_over_documents_at_the_sizes_they_were_captured_at(full):
-    found = envelope_dataset(planted(full), points=None)
-    own = full["measured_envelope"].to_dataset()
-    assert list(found["gram"].values) == ["exponential", "offset", "measured"]
-    at = found.sel(edition="sharp", gram="measured", n_envelope=own["n_envelope"].values)
-    expected = own.sel(edition="sharp")["recall_upper"].mean("document").values
-    np.testing.assert_allclose(at["recall_upper"].values, expected, rtol=1e-6)
-    fewer = xr.DataTree.from_dict(
-        {f"/{name}": planted(full)[name].to_dataset() for name in planted(full).children}
-    )
-    fewer["measured_envelope"] = xr.DataTree(own.isel(n_envelope=slice(None, None, 2)))
-    other = envelope_dataset(fewer, points=None).sel(edition="sharp", gram="measured")[
-        "recall_upper"
-    ]
-    np.testing.assert_allclose(other[..., ::2], expected[..., ::2], rtol=1e-6)
-    assert other[..., 1::2].isnull().all()
-    without = xr.DataTree.from_dict(
-        {
-            f"/{name}": planted(full)[name].to_dataset()
-            for name in ("capture", "norms", "similarity")
-        }
-    )
-    assert list(envelope_dataset(without, points=3)["gram"].values) == ["exponential", "offset"]
+def test_measured_bounds_are_averaged_over_documents_at_captured_sizes(full):
+    tree, measured = planted(full), full["measured_envelope"].to_dataset()
+    expected = measured["recall_upper"].sel(edition="sharp").mean("document").values
+
+    def upper(of_run: xr.Dataset) -> np.ndarray:
+        run = tree.assign({"measured_envelope": xr.DataTree(of_run)})
+        result = envelope_dataset(run, editions=("sharp",), grams=("offset",), points=None)
+        assert list(result["gram"].values) == ["offset", "measured"]
+        selected = result["recall_upper"].sel(edition="sharp", gram="measured")
+        return selected.sel(n_envelope=measured["n_envelope"].values).values
+
+    assert_allclose(upper(measured), expected, rtol=1e-6)
+    of_fewer = upper(measured.isel(n_envelope=slice(None, None, 2)))
+    assert_allclose(of_fewer[..., ::2], expected[..., ::2], rtol=1e-6)
+    assert np.isnan(of_fewer[..., 1::2]).all()
+    without = envelope_dataset(tree.drop_nodes("measured_envelope"), points=3)
+    assert list(without["gram"].values) == ["exponential", "offset"]
 
 
-def test_one_edition_alone_and_an_unknown_one(full):
-    both, one = (
-        envelope_dataset(planted(full), points=3),
-        envelope_dataset(planted(full), editions=("sharp",), points=3),
-    )
-    assert list(one["edition"].values) == ["sharp"]
+def test_one_edition_alone_equals_its_part_of_two(full, result):
+    fractions: list[float] = []
+    sharp = {"editions": ("sharp",), "points": 6}
+    alone = envelope_dataset(planted(full), **sharp, progress=fractions.append)
+    assert list(alone["edition"].values) == ["sharp"]
     xr.testing.assert_equal(
-        one["precision_lower"].sel(edition="sharp"), both["precision_lower"].sel(edition="sharp")
+        alone["precision_lower"], result["precision_lower"].sel(edition=["sharp"])
     )
+    assert fractions == pytest.approx(np.arange(1, 17) / 16)
     with pytest.raises(InputError, match="edition 'repaired': expected one of printed, sharp"):
         envelope_dataset(planted(full), editions=("repaired",))
-
-
-def test_progress_ends_with_all_the_work_done(full):
-    seen: list[float] = []
-    envelope_dataset(planted(full), points=2, progress=seen.append)
-    assert seen == pytest.approx(np.arange(1, 17) / 16)
 
 
 T_OF_TWO = 4.302653
 """Student's t, 97.5%, two degrees of freedom."""
 
 
-def test_what_lies_outside_and_by_how_much_on_a_case_made_by_hand(full):
+def test_excess_and_significance_of_a_constructed_case(full):
     tree = planted(full)
     capture = tree["capture"].to_dataset().copy(deep=True)
-    capture["attention_weight"][:] = capture["attention_weight"].values[
-        :1
-    ]  # so that bounds are the same in every document
-    tree["capture"] = xr.DataTree(capture)
-    bounds = envelope_dataset(tree, editions=("sharp",), grams=("exponential",), points=None).sel(
-        edition="sharp", gram="exponential"
-    )
+    # Equal weights give equal bounds in every document.
+    capture["attention_weight"][:] = capture["attention_weight"].values[:1]
     n = 3
-    lower, upper = (
-        bounds[name].isel(layer=0, n_envelope=n).values
-        for name in ("precision_lower", "recall_upper")
-    )
-    error, about = 0.01 / np.sqrt(3), np.array([-0.01, 0.0, 0.01])
+
+    def at_size() -> xr.Dataset:
+        run = tree.assign({"capture": xr.DataTree(capture)})
+        fitted = {"editions": ("sharp",), "grams": ("exponential",)}
+        result = envelope_dataset(run, **fitted, points=None).isel(layer=0, n_envelope=n)
+        return result.sel(edition="sharp", gram="exponential")
+
+    lower, upper = (at_size()[name].values for name in ("precision_lower", "recall_upper"))
+    error, spread = 0.01 / np.sqrt(3), np.array([-0.01, 0.0, 0.01])
     above = [0.3, (T_OF_TWO + 0.05) * error, (T_OF_TWO - 0.05) * error, 0.02]
     for head, gap in enumerate(above):
-        capture["recall"][:, 0, head, n] = (
-            upper[head] + gap + (about if head < 3 else 0.0)
-        )  # the last agrees, which does not tell the mean exactly
-        capture["precision"][:, 0, head, n] = lower[head] - 0.2 + about
-    # Three documents near v below a bound ℓ would be met with probability ((1−ℓ)/(1−v))³ were a
-    # share of texts at P = 1.
-    surely = ((1 - lower) / (1 - lower + 0.2)) ** 3 < 0.025
-    changed = xr.DataTree.from_dict(
-        {
-            "/capture": capture,
-            "/norms": tree["norms"].to_dataset(),
-            "/similarity": tree["similarity"].to_dataset(),
-        }
-    )
-    found = envelope_dataset(changed, editions=("sharp",), grams=("exponential",), points=None)
-    at = found.sel(edition="sharp", gram="exponential").isel(layer=0, n_envelope=n)
-    np.testing.assert_allclose(at["recall_excess"], above, atol=1e-6)
-    np.testing.assert_allclose(at["precision_excess"], 0.2, atol=1e-6)
-    np.testing.assert_array_equal(at["recall_outside"], [True, True, False, False])
-    np.testing.assert_array_equal(at["precision_outside"], surely)
-    np.testing.assert_allclose(at["precision_se"], error, rtol=1e-5)
-    np.testing.assert_allclose(at["precision_lower_gap_se"], error, rtol=1e-5)
+        # Documents of the last head agree, which does not determine the mean exactly.
+        capture["recall"][:, 0, head, n] = upper[head] + gap + (spread if head < 3 else 0.0)
+        capture["precision"][:, 0, head, n] = lower[head] - 0.2 + spread
+    # If a share of texts has P = 1, three documents near v below a bound ℓ occur with probability
+    # ((1−ℓ)/(1−v))³.
+    significant = ((1 - lower) / (1 - lower + 0.2)) ** 3 < 0.025
+    selected = at_size()
+    assert_allclose(selected["recall_excess"], above, atol=1e-6)
+    assert_allclose(selected["precision_excess"], 0.2, atol=1e-6)
+    assert_array_equal(selected["recall_outside"], [True, True, False, False])
+    assert_array_equal(selected["precision_outside"], significant)
+    assert_allclose(selected["precision_se"], error, rtol=1e-5)
+    assert_allclose(selected["precision_lower_gap_se"], error, rtol=1e-5)
 
 
-def test_a_bound_that_moves_with_its_curve_is_held_against_the_gap(full):
-    tree = planted(full)
-    own = tree["measured_envelope"].to_dataset()
-    capture = tree["capture"].to_dataset().copy(deep=True)
-    both = np.isin(capture["n"].values, own["n_envelope"].values)
-    edge = (
-        own["recall_upper"]
-        .sel(edition="sharp")
-        .transpose("document", "layer", "head", "n_envelope")
-        .values
+def test_the_test_uses_the_spread_of_the_gap_of_curve_and_bound(full):
+    tree, measured = planted(full), full["measured_envelope"].to_dataset()
+    capture, sizes = full["capture"].to_dataset().copy(deep=True), measured["n_envelope"].values
+    edge = measured["recall_upper"].sel(edition="sharp").transpose("document", "layer", "head", ...)
+    gap = 0.005 + 1e-4 * np.arange(3)[:, None, None, None]
+    capture["recall"][..., np.isin(capture["n"].values, sizes)] = edge.values + gap
+    run = tree.assign({"capture": xr.DataTree(capture)})
+    result = envelope_dataset(run, editions=("sharp",), grams=("offset",), points=None).sel(
+        edition="sharp", gram="measured", n_envelope=sizes[1:4]
     )
-    capture["recall"][..., both] = edge + 0.005 + 1e-4 * np.arange(3)[:, None, None, None]
-    tree["capture"] = xr.DataTree(capture)
-    found = envelope_dataset(tree, editions=("sharp",), points=None).sel(
-        edition="sharp", gram="measured", n_envelope=own["n_envelope"].values[1:4]
-    )
-    np.testing.assert_allclose(found["recall_upper_gap_se"], 1e-4 / np.sqrt(3), rtol=1e-3)
-    spread = found["recall_se"].values > 1e-3
+    assert_allclose(result["recall_upper_gap_se"], 1e-4 / np.sqrt(3), rtol=1e-3)
+    spread = result["recall_se"].values > 1e-3
     assert spread.any()
-    assert (
-        found["recall_outside"].values[spread].all()
-    )  # though the curve's own error is far larger
+    # The curve's error is far larger than that of the gap.
+    assert result["recall_outside"].values[spread].all()
 
 
 def test_one_document_has_no_standard_error_and_every_excess_is_outside(full):
-    one = xr.DataTree.from_dict(
-        {f"/{name}": planted(full)[name].to_dataset() for name in planted(full).children}
-    )
-    for name in ("capture", "measured_envelope"):
-        one[name] = xr.DataTree(one[name].to_dataset().isel(document=[0]))
-    found = envelope_dataset(one, points=6)
-    assert found["precision_se"].isnull().all()
-    assert found["precision_lower"].notnull().all()
+    of_document = {
+        name: xr.DataTree(full[name].to_dataset().isel(document=[0]))
+        for name in ("capture", "measured_envelope")
+    }
+    result = envelope_dataset(planted(full).assign(of_document), points=6)
+    assert result["precision_se"].isnull().all()
+    assert result["precision_lower"].notnull().all()
     for statistic in WITH_F:
-        excess = found[f"{statistic}_excess"]
-        xr.testing.assert_equal(
-            found[f"{statistic}_outside"].drop_attrs(), (excess > 0).drop_attrs()
-        )
-    assert found.attrs["documents"] == 1
+        assert_array_equal(result[f"{statistic}_outside"], result[f"{statistic}_excess"] > 0)
+    assert result.attrs["documents"] == 1
 
 
-def test_standard_errors_are_those_of_a_jackknife_over_documents(full):
-    found = envelope_dataset(planted(full), points=5)
-    curves = measured_curves(full["capture"].to_dataset(), found["n_envelope"].values)[
-        "recall"
-    ].values
+def test_standard_errors_equal_the_jackknife_over_documents(full, result):
+    n = result["n_envelope"].values
+    curves = measured_curves(full["capture"].to_dataset(), n)["recall"].values
     left_out = np.stack([np.delete(curves, k, axis=0).mean(axis=0) for k in range(3)])
     jackknife = np.sqrt(2 / 3 * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
-    np.testing.assert_allclose(found["recall_se"].values, jackknife, atol=1e-12)
-    np.testing.assert_allclose(found["recall"].values, curves.mean(axis=0))
+    assert_allclose(result["recall_se"], jackknife, atol=1e-12)
+    assert_allclose(result["recall"], curves.mean(axis=0))
 
 
-def curves_of(convention: str, precision: list[float], recall: list[float]) -> xr.Dataset:
-    dims, n = ("document", "layer", "head", "n"), np.arange(1, len(precision) + 1)
-    data = {
-        name: (dims, np.array(values)[None, None, None])
-        for name, values in (("precision", precision), ("recall", recall))
-    }
-    return measured_curves(
-        xr.Dataset(data, coords={"n": n}, attrs={"convention": convention}), n
-    ).squeeze()
-
-
-def test_f_scores_follow_the_convention():
-    # F = 2PR/(P+R); at the outer ball R = 1, at the inner one P = 1 (Corollary 1).
-    paper = curves_of("paper", [1.0, 0.5, np.nan], [1.0, 0.25, np.nan])
-    np.testing.assert_allclose(paper["f_outer"], [1, 2 / 3, np.nan])
-    np.testing.assert_allclose(paper["f_inner"], [1, 2 / 5, np.nan])
-    followup = curves_of("followup", [0.5, 0.0, np.nan], [0.25, 0.0, np.nan])
-    np.testing.assert_allclose(followup["f_outer"], [1 / 3, 0, np.nan])
-    np.testing.assert_allclose(followup["f_inner"], [1 / 3, 0, np.nan])
-
-
-def test_a_followup_run_meets_bounds_of_its_own_convention(tmp_path: Path):
-    tree = run_tree(
-        tmp_path / "run.zarr",
-        length=LENGTH,
-        documents=1,
-        null=False,
-        convention=Convention.FOLLOWUP,
+@pytest.mark.parametrize(
+    ("convention", "precision", "recall", "f_outer", "f_inner"),
+    [
+        # F = 2PR/(P+R); at the outer ball R = 1, at the inner one P = 1 (Corollary 1).
+        ("paper", [1.0, 0.5, np.nan], [1.0, 0.25, np.nan], [1, 2 / 3, np.nan], [1, 2 / 5, np.nan]),
+        ("followup", [0.5, 0, np.nan], [0.25, 0, np.nan], [1 / 3, 0, np.nan], [1 / 3, 0, np.nan]),
+    ],
+)
+def test_f_scores_follow_the_convention(convention, precision, recall, f_outer, f_inner):
+    n = np.arange(1, 4)
+    curves = {"precision": precision, "recall": recall}
+    capture = xr.Dataset(
+        {
+            name: (("document", "layer", "head", "n"), np.array(values)[None, None, None])
+            for name, values in curves.items()
+        },
+        coords={"n": n},
+        attrs={"convention": convention},
     )
-    found = envelope_dataset(planted(tree), points=6)
-    grid = found["n_envelope"].values
-    expected = exact(tree, 0, 1, offset_exponential(0.3, 0.0, 0.1, LENGTH), grid, edition="sharp")
-    for name, values in cell(found, "sharp", "exponential", 0, 1).items():
-        np.testing.assert_allclose(values, expected[name], atol=TABULATED, err_msg=name)
-    assert found["f_outer_lower"].sel(edition="printed").isnull().all()
-    assert found["precision_lower"].sel(edition="printed").isel(n_envelope=2).notnull().all()
-    alpha, states = [], []
-    ids = torch.as_tensor(random_windows(1, LENGTH).token_ids.astype(np.int64))
-    tap(
-        loaded("llama").model,
-        ids,
-        lambda view: (alpha.append(view.alpha[0, 0]), states.append(view.values[0])),
-    )
-    own = separability(alpha[0], states[0], grid, convention="followup")
-    np.testing.assert_allclose(found["f_inner"].values[0], own["f_inner"], rtol=1e-5)
+    result = measured_curves(capture, n).squeeze()
+    assert_allclose(result["f_outer"], f_outer)
+    assert_allclose(result["f_inner"], f_inner)
+
+
+def test_a_followup_run_uses_bounds_of_its_convention(tmp_path: Path):
+    how = {"documents": 1, "null": False, "convention": Convention.FOLLOWUP}
+    tree = run_tree(tmp_path / "run.zarr", length=LENGTH, **how)
+    result = envelope_dataset(planted(tree), points=6)
+    assert_exact(result, tree, "exponential", 0, 1, EXPONENTIAL)
+    printed = result.sel(edition="printed")
+    assert printed["f_outer_lower"].isnull().all()
+    assert printed["precision_lower"].isel(n_envelope=2).notnull().all()
+    alpha, states = tapped("llama")[0]
+    expected = separability(alpha, states, result["n_envelope"].values, convention="followup")
+    assert_allclose(result["f_inner"].values[0], expected["f_inner"], rtol=1e-5)
 
 
 @given(st.lists(st.integers(1, 3000), min_size=1, max_size=200, unique=True), st.integers(1, 40))
-def test_the_grid_is_taken_from_the_measured_sizes_with_both_ends(sizes, points):
+def test_the_grid_is_a_subset_of_measured_sizes_with_both_ends(sizes, points):
     n = np.sort(np.array(sizes))
+    assert_array_equal(envelope_grid(n, None), n)
     grid = envelope_grid(n, points)
     assert set(grid) <= set(n)
     assert (np.diff(grid) > 0).all()
@@ -465,13 +346,6 @@ def test_the_grid_is_taken_from_the_measured_sizes_with_both_ends(sizes, points)
         assert grid[-1] == n[-1]
 
 
-def test_the_grid_takes_all_when_asked_and_spreads_evenly_in_the_logarithm():
-    n = np.arange(1, 1025)
-    np.testing.assert_array_equal(envelope_grid(n, None), n)
-    grid = envelope_grid(n, 11)
-    np.testing.assert_array_equal(grid, 2 ** np.arange(11))
-
-
-def test_an_infinite_bound_has_no_error_and_warns_of_nothing() -> None:
+def test_an_infinite_bound_has_no_error_and_no_warning() -> None:
     bounds, curves = np.array([[0.2, np.inf], [0.1, 0.3]]), np.array([[0.5, 0.6], [0.5, 0.9]])
-    np.testing.assert_allclose(gap_error(bounds, curves), [np.nan, 0.1])
+    assert_allclose(gap_error(bounds, curves), [np.nan, 0.1])

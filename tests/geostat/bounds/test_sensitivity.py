@@ -1,8 +1,9 @@
-"""Sensitivity of the sharp bounds: each is the theory's at the parameters it names."""
+"""Sensitivity of the sharp bounds: each equals the theory at the changed parameters."""
 
 import numpy as np
 import pytest
 import xarray as xr
+from numpy.testing import assert_allclose
 from support.spine import Finished
 
 from geostat.bounds.sensitivity import CHANGED, STEPS, sensitivity
@@ -14,84 +15,71 @@ LAYER = 1
 
 
 @pytest.fixture(scope="module")
-def found(finished: Finished) -> xr.Dataset:
+def result(finished: Finished) -> xr.Dataset:
     return finished.tree["sensitivity"].to_dataset()
 
 
-def by_hand(tree: xr.DataTree, head: int, **changed: float) -> dict[str, np.ndarray]:
-    """The sharp bounds of one head at the first document's weights, with parameters changed."""
-    capture, norms, similarity = (
-        tree[name].to_dataset() for name in ("capture", "norms", "similarity")
-    )
-    at = {"layer": LAYER, "kv_head": int(capture["kv_head_of_head"][head])}
-    fit, norm = similarity.sel(gram="offset").isel(at), norms.isel(at)
-    own = {
-        "beta": float(fit["beta"]),
-        "c": float(fit["offset"]),
-        "rho0": float(fit["rho0"]),
-        "lam": float(norm["lam"]),
-        "d": float(capture.attrs["dimension"]),
-    } | changed
-    tokens = capture.sizes["position"]
-    lengths = np.r_[own["lam"], np.ones(tokens - 1)] * float(norm["C"])
-    gram = project(offset_exponential(own["beta"], own["c"], own["rho0"], tokens), tokens).gram
-    alpha = capture["attention_weight"].values[0, LAYER, head].astype(float)
-    n = tree["sensitivity"]["n_envelope"].values
-    result = bounds_of(alpha, lengths, gram, int(own["d"]), n, edition="sharp")
-    return {
-        name: np.asarray(getattr(result, name))
-        for name in ("precision_lower", "precision_upper", "recall_lower", "recall_upper")
-    }
+@pytest.fixture(scope="module")
+def head(result: xr.Dataset) -> int:
+    """The representative head."""
+    return int(result["of_head"][LAYER])
 
 
 @pytest.mark.parametrize("parameter", list(CHANGED))
 @pytest.mark.parametrize("step", [0, 1, -2])
-def test_a_step_evaluates_the_theory_at_the_parameter_it_names(
-    finished: Finished, found: xr.Dataset, parameter: str, step: int
-):
-    at = found.isel(layer=LAYER).sel(parameter=parameter, step=step)
-    head = int(found["of_head"][LAYER])
-    for name, expected in by_hand(finished.tree, head, **{parameter: float(at["value"])}).items():
-        np.testing.assert_allclose(at[name].values, expected, atol=2e-7)
+def test_a_step_evaluates_the_theory(finished, result, head, parameter, step):
+    """At the changed parameter and the first document's weights."""
+    capture = finished.tree["capture"].to_dataset()
+    kv_head = {"layer": LAYER, "kv_head": int(capture["kv_head_of_head"][head])}
+    norm = finished.tree["norms"].to_dataset().isel(kv_head)
+    fit = finished.tree["similarity"].to_dataset().sel(gram="offset").isel(kv_head)
+    selected = result.isel(layer=LAYER).sel(parameter=parameter, step=step)
+    fitted = {"beta": fit["beta"], "c": fit["offset"], "rho0": fit["rho0"], "lam": norm["lam"]}
+    values = fitted | {"d": capture.attrs["dimension"], parameter: selected["value"]}
+    beta, c, rho0, lam, d = (float(value) for value in values.values())
+    tokens = capture.sizes["position"]
+    lengths = np.r_[lam, np.ones(tokens - 1)] * float(norm["C"])
+    gram = project(offset_exponential(beta, c, rho0, tokens), tokens).gram
+    alpha = capture["attention_weight"].values[0, LAYER, head].astype(float)
+    n = result["n_envelope"].values
+    expected = bounds_of(alpha, lengths, gram, int(d), n, edition="sharp")
+    for name in ("precision_lower", "precision_upper", "recall_lower", "recall_upper"):
+        assert_allclose(selected[name], getattr(expected, name), atol=2e-7, err_msg=name)
 
 
-def test_steps_double_what_is_a_scale_and_add_to_what_is_a_cosine(found: xr.Dataset):
-    value = found["value"].isel(layer=LAYER)
+def test_steps_double_scales_and_add_to_cosines(result):
+    value = result["value"].isel(layer=LAYER)
     for name in ("beta", "lam"):
-        np.testing.assert_allclose(
-            value.sel(parameter=name) / value.sel(parameter=name, step=0), 2.0 ** np.array(STEPS)
-        )
-    for name, least in (("rho0", -0.95), ("c", 0.0)):
-        own = value.sel(parameter=name)
-        wanted = np.clip(float(own.sel(step=0)) + 0.1 * np.array(STEPS), least, 0.95)
-        np.testing.assert_allclose(own.sel(step=[-2, -1, 1, 2]), np.delete(wanted, 2), atol=1e-6)
+        scale = value.sel(parameter=name) / value.sel(parameter=name, step=0)
+        assert_allclose(scale, 2.0 ** np.array(STEPS))
+    for name, lowest in (("rho0", -0.95), ("c", 0.0)):
+        values = value.sel(parameter=name)
+        expected = np.clip(float(values.sel(step=0)) + 0.1 * np.array(STEPS), lowest, 0.95)
+        assert_allclose(values.sel(step=[-2, -1, 1, 2]), np.delete(expected, 2), atol=1e-6)
     assert (value.sel(parameter="d") % 1 == 0).all()
 
 
-def test_the_head_is_that_of_median_recall(finished: Finished, found: xr.Dataset):
-    capture = finished.tree["capture"].to_dataset()
-    recall = capture["recall"].sel(n=found.attrs["median_at"]).isel(layer=LAYER).mean("document")
-    distance = np.abs(recall.values - np.median(recall.values))
-    assert distance[int(found["of_head"][LAYER])] == distance.min()
-    first = capture["recall"].isel(document=0, layer=LAYER, head=int(found["of_head"][LAYER]))
-    np.testing.assert_allclose(
-        found["recall"].isel(layer=LAYER), first.sel(n=found["n_envelope"].values), rtol=1e-6
-    )
+def test_the_representative_head_has_median_recall(finished, result, head):
+    recall = finished.tree["capture"]["recall"].isel(layer=LAYER)
+    at_median = recall.sel(n=result.attrs["median_at"]).mean("document").values
+    distance = np.abs(at_median - np.median(at_median))
+    assert distance[head] == distance.min()
+    first = recall.isel(document=0, head=head).sel(n=result["n_envelope"].values)
+    assert_allclose(result["recall"].isel(layer=LAYER), first, rtol=1e-6)
 
 
 def test_a_layer_without_fits_has_no_bounds(finished: Finished):
-    similarity = finished.tree["similarity"].to_dataset().copy(deep=True)
-    similarity["beta"].loc[{"gram": "offset", "layer": similarity["layer"].values[LAYER]}] = np.nan
-    found = sensitivity(finished.tree.assign({"similarity": xr.DataTree(similarity)}))
-    assert int(found["of_head"][LAYER]) == -1
-    assert not np.isfinite(found["recall_lower"].isel(layer=LAYER)).any()
-    assert np.isfinite(found["recall_lower"].isel(layer=0)).all()
+    groups = finished.groups()
+    groups["/similarity"]["beta"].loc[{"gram": "offset", "layer": LAYER}] = np.nan
+    result = sensitivity(xr.DataTree.from_dict(groups))
+    assert int(result["of_head"][LAYER]) == -1
+    assert not np.isfinite(result["recall_lower"].isel(layer=LAYER)).any()
+    assert np.isfinite(result["recall_lower"].isel(layer=0)).all()
 
 
-def test_what_is_of_the_sink_is_unknown_where_it_is_not_seen(finished: Finished):
-    capture = finished.tree["capture"].to_dataset().copy(deep=True)
-    capture["sink_visible"][LAYER] = False
-    found = sensitivity(finished.tree.assign({"capture": xr.DataTree(capture)}))
-    of_sink = found["value"].isel(layer=LAYER).sel(parameter=["rho0", "lam"])
-    assert not np.isfinite(of_sink).any()
-    assert np.isfinite(found["value"].isel(layer=LAYER).sel(parameter="beta")).all()
+def test_sink_parameters_are_nan_where_the_sink_is_not_visible(finished: Finished):
+    groups = finished.groups()
+    groups["/capture"]["sink_visible"][LAYER] = False
+    value = sensitivity(xr.DataTree.from_dict(groups))["value"].isel(layer=LAYER)
+    assert not np.isfinite(value.sel(parameter=["rho0", "lam"])).any()
+    assert np.isfinite(value.sel(parameter="beta")).all()

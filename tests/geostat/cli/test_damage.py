@@ -13,7 +13,7 @@ from support.spine import LENGTH, Finished, geostat
 
 import geostat as gs
 from empirical.errors import StoreError
-from empirical.store.rows import FILE as ROWS
+from empirical.store.journal import FILE as ROWS
 from geostat.cli import doctor
 
 PLACES = (
@@ -27,31 +27,13 @@ PLACES = (
     ("capture/tokens/zarr.json", flipped),
     ("summary/zarr.json", flipped),
 )
-"""One of each kind of file, with a kind of damage; the first four always."""
+"""One file of each kind with a kind of damage; the first two always."""
 
 
 @pytest.fixture(scope="module")
 def copied(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of three documents of its own."""
-    out = tmp_path_factory.mktemp("damaged") / "report"
-    shutil.copytree(finished.out, out)
-    return out
-
-
-def measuring(command: str, out: Path, model: Path, texts: Path) -> list[object]:
-    return [
-        command,
-        model,
-        "--text",
-        texts,
-        "--documents",
-        3,
-        "--length",
-        LENGTH,
-        "--out",
-        out,
-        "--resume",
-    ]
+    """Return a separate finished run of three documents."""
+    return shutil.copytree(finished.out, tmp_path_factory.mktemp("damaged") / "report")
 
 
 @pytest.mark.parametrize(
@@ -59,25 +41,24 @@ def measuring(command: str, out: Path, model: Path, texts: Path) -> list[object]
     [*PLACES[:2], *(pytest.param(*place, marks=pytest.mark.slow) for place in PLACES[2:])],
     ids=lambda part: getattr(part, "__name__", part),
 )
-def test_every_command_names_a_damaged_file(
+def test_every_command_names_the_damaged_file(
     copied: Path, model_folder: Path, text_folder: Path, name: str, kind: Callable[[Path], None]
 ) -> None:
     store = copied / "run.zarr"
+    size = ["--documents", 3, "--length", LENGTH, "--out", copied, "--resume"]
     commands = [
-        *(
-            [command, store]
-            for command in ("doctor", "fit", "confront", "report", "tables", "figures")
-        ),
+        *([command, store] for command in ("doctor", "fit", "confront")),
+        *([command, store] for command in ("report", "tables", "figures")),
         ["compare", copied, copied / "absent", "--quick"],
         ["whatif", "--from", store, "--head", "L0H0", "--out", copied / "whatif"],
-        *(measuring(command, copied, model_folder, text_folder) for command in ("capture", "run")),
+        *([command, model_folder, "--text", text_folder, *size] for command in ("capture", "run")),
     ]
     before = contents(copied)
     with damaged(store / name, kind):
         for command in commands:
-            said = geostat(*command)
-            line = said.stderr.splitlines()[-1]
-            assert (said.code, said.stdout) == (4, ""), (command, said)
+            result = geostat(*command)
+            line = result.stderr.splitlines()[-1]
+            assert (result.code, result.stdout) == (4, ""), (command, result)
             assert str(store / name) in line, (command, line)
         with pytest.raises(StoreError, match=name):
             gs.open(copied)
@@ -85,9 +66,7 @@ def test_every_command_names_a_damaged_file(
 
 
 @pytest.mark.slow
-def test_damaged_results_are_made_anew_when_asked_equal_byte_by_byte(
-    copied: Path, tmp_path: Path
-) -> None:
+def test_fresh_recomputes_damaged_results_byte_for_byte(copied: Path, tmp_path: Path) -> None:
     store = tmp_path / "run.zarr"
     shutil.copytree(copied / "run.zarr", store)
     wanted = contents(store)
@@ -99,11 +78,13 @@ def test_damaged_results_are_made_anew_when_asked_equal_byte_by_byte(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_every_file_of_a_finished_run_counts(copied: Path, kind: Callable[[Path], None]) -> None:
+def test_damage_to_any_file_of_a_run_is_detected(
+    copied: Path, kind: Callable[[Path], None]
+) -> None:
     store = copied / "run.zarr"
     every = files(store)
     assert len(every) > 1000
-    for at, file in enumerate(every):
+    for index, file in enumerate(every):
         with damaged(file, kind), pytest.raises(StoreError) as caught:
-            (doctor.examine if at % 10 == 0 else gs.open)(store)
+            (doctor.examine if index % 10 == 0 else gs.open)(store)
         assert str(file) in str(caught.value)

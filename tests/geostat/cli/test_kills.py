@@ -1,25 +1,23 @@
-"""A stage that is killed at any write or moment, or whose disk fails at any step: the same command
-ends like one that nothing befell.
+"""Stages killed at any write or moment, or with a disk failure at any step.
+
+Repeating the command gives the result of an uninterrupted one.
 """
 
 from __future__ import annotations
 
 import errno
 import json
-import os
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.damage import emptied, flipped
-from support.places import ROOT
+from support.commands import called
+from support.damage import emptied, first_file, flipped
 from support.spine import LENGTH, Finished
 
-from empirical.store.rows import FILE as ROWS
+from empirical.store.journal import FILE as ROWS
 from empirical.store.store import Store
 
 pytestmark = pytest.mark.slow
@@ -29,18 +27,12 @@ FEW_CUTS = ("--sizes", "1,4", "--budgets", "4", "--draws", "2", "--tau", ".02")
 
 
 def found(way: str, work: Path, start: Path, *numbers: int, command: tuple[object, ...]) -> Any:
-    """What `support.kills` finds."""
-    words = ["-m", "support.kills", way, work, start, *numbers, "--", *command]
-    done = subprocess.run(
-        [sys.executable, *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{ROOT}"},
-    )
-    assert done.returncode == 0, done.stderr
-    print(done.stdout)  # `pytest -rP` shows it
-    return json.loads(done.stdout.splitlines()[-1])
+    """Run `support.kills` and return its findings."""
+    words = [way, work, start, *numbers, "--", *command]
+    result = called(*words, code="from support.kills import main; main()", patience=None)
+    assert result.code == 0, result.stderr
+    print(result.stdout)  # shown by `pytest -rP`
+    return json.loads(result.stdout.splitlines()[-1])
 
 
 Stage = tuple[Path, tuple[object, ...]]
@@ -50,10 +42,9 @@ Stage = tuple[Path, tuple[object, ...]]
 def stages(
     tmp_path: Path, finished: Finished, model_folder: Path, text_folder: Path
 ) -> dict[str, Stage]:
-    """Where each stage begins, and its command."""
+    """Initial state and command of each stage."""
     captured, ready, harmed = (tmp_path / name for name in ("captured", "ready", "harmed"))
     for folder in (captured, ready, harmed):
-        folder.mkdir()
         shutil.copytree(finished.store, folder / "run.zarr")
         shutil.copyfile(finished.out / "run.json", folder / "run.json")
     fitted = Store.open(captured / "run.zarr")
@@ -74,18 +65,16 @@ def stages(
 
 
 def harm(run: Path, command: str) -> None:
-    """Damage a run in several places, and record the command that measured it."""
+    """Damage a run in several places and record its capture command."""
     store = run / "run.zarr"
     known = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(known | {"commands": {"capture": command}}))
-    flipped(
-        next(file for file in (store / "capture/recall/c/0").rglob("*") if file.is_file()), at=0
-    )
+    flipped(first_file(store / "capture/recall/c/0"), at=0)
     for name in (ROWS, "capture/lag/zarr.json", "norms/lam/c/0/0"):
         emptied(store / name)
 
 
-def test_fits_killed_at_a_write_end_like_those_that_were_not(
+def test_fits_killed_at_a_write_and_repeated_equal_uninterrupted_ones(
     tmp_path: Path, stages: dict[str, Stage]
 ) -> None:
     start, command = stages["fit"]
@@ -97,7 +86,7 @@ def test_fits_killed_at_a_write_end_like_those_that_were_not(
 @pytest.mark.parametrize(
     "stage", ["capture", "fit", "confront", "effective", "ablate", "capture more"]
 )
-def test_a_stage_killed_at_every_tenth_write_ends_like_one_that_was_not(
+def test_a_stage_killed_at_every_tenth_write_and_repeated_equals_an_uninterrupted_one(
     tmp_path: Path, stages: dict[str, Stage], stage: str
 ) -> None:
     start, command = stages[stage]
@@ -110,7 +99,7 @@ def test_a_stage_killed_at_every_tenth_write_ends_like_one_that_was_not(
     "stage",
     ["capture", "fit", "confront", "report", "effective", "ablate", "capture more", "repair"],
 )
-def test_a_stage_killed_at_any_moment_ends_like_one_that_was_not(
+def test_a_stage_killed_at_any_moment_and_repeated_equals_an_uninterrupted_one(
     tmp_path: Path, stages: dict[str, Stage], stage: str
 ) -> None:
     start, command = stages[stage]
@@ -123,15 +112,11 @@ def test_a_stage_killed_at_any_moment_ends_like_one_that_was_not(
 @pytest.mark.parametrize(
     ("stage", "stride"),
     [
-        ("capture", 83),
-        ("fit", 151),
-        ("confront", 241),
-        ("report", 59),
-        ("effective", 61),
-        ("capture more", 113),
+        *(("capture", 83), ("fit", 151), ("confront", 241), ("report", 59)),
+        *(("effective", 61), ("capture more", 113)),
     ],
 )
-def test_a_disk_that_fails_at_a_step_is_one_line_and_loses_nothing(
+def test_a_disk_failure_at_any_step_is_one_line_and_loses_nothing(
     tmp_path: Path, stages: dict[str, Stage], stage: str, stride: int, error: int
 ) -> None:
     start, command = stages[stage]

@@ -1,14 +1,11 @@
-"""What reads, fits, confronts or renders a run starts without the libraries that run a model: they
-take seconds to import.
-"""
+"""Commands that do not run a model start without torch and transformers, which import slowly."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from support.spine import Finished
+from support.commands import called
+from support.spine import Finished, argv
 
 HEAVY = ("torch", "transformers")
 COMMANDS = {
@@ -27,25 +24,26 @@ COMMANDS = {
     "compare": ("compare RUN OTHER --quick --out OUT/comparison",),
     "fit and confront": ("fit RUN", "confront RUN --edition sharp"),
 }
-"""Commands, as they stand one after another in one process, by what they have in common."""
+"""Commands that run in one process, by topic."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("alike", ["theory", "page", "compare", "fit and confront"])
-def test_a_command_that_runs_no_model_imports_nothing_that_does(
+def test_commands_without_a_model_do_not_import_torch(
     alike: str, finished: Finished, tmp_path: Path
 ) -> None:
     run, other = tmp_path / "run", tmp_path / "other"
     for copy in (run, other):
         shutil.copytree(finished.out, copy)
-    given = [command.split() for command in COMMANDS[alike]]
+    text = "\n".join(COMMANDS[alike])
     for name, path in {"RUN": run, "OTHER": other, "OUT": tmp_path}.items():
-        given = [[word.replace(name, str(path)) for word in words] for words in given]
+        text = text.replace(name, str(path))
+    given = [argv(line) for line in text.splitlines()]
     program = (
         "import sys\nfrom geostat.cli.app import main\n"
-        "from reports.figures import every\nfrom reports.page import page\nfew = every.plans\n"
-        "every.plans = page.plans = lambda tree: few(tree)[:1]\n"
-        # Each run is read once: reading is the same for all.
+        "from reports.page import page\nfrom reports.topics import listed\nfew = listed.plans\n"
+        "listed.plans = page.plans = lambda tree: few(tree)[:1]\n"
+        # Each run is read once, because all commands read alike.
         "from empirical.store.store import Store\nread, known = Store._tree, {}\n"
         "def remembered(store, *asked):\n"
         "    key = store.path.parent.name, str(asked)\n"
@@ -58,7 +56,5 @@ def test_a_command_that_runs_no_model_imports_nothing_that_does(
         f"    found = [name for name in {HEAVY!r} if name in sys.modules]\n"
         "    assert not found, (words, found)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    result = called(code=program)
+    assert result.code == 0, result.stderr

@@ -1,5 +1,6 @@
-"""Runs in an object store: moto's server of S3, geostat in processes of its own with s3fs, on what
-stands for two machines. There stands what a disk would hold, bit for bit, also after a kill.
+"""Runs in an object store: moto's S3 server and geostat processes that act as two machines.
+
+The object store holds what a disk would hold, bit for bit, also after a kill.
 """
 
 from __future__ import annotations
@@ -7,23 +8,22 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.commands import PATIENCE, called, ended, free_port, started, until
 from support.kills import contents
+from support.places import ROOT
 from support.spine import LENGTH
 
 PACKAGES = Path(sys.prefix) / "object-store"
-"""Where `make test-object-store` puts s3fs and moto: they want older packages than geostat's."""
-PATIENCE = 600.0
-"""Seconds until something is to have happened."""
+"""Environment of `make test-object-store` with s3fs and moto, which need older packages."""
 RUN = "s3://measured/a/run.zarr"
 
 pytestmark = [
@@ -31,167 +31,128 @@ pytestmark = [
     pytest.mark.skipif(not PACKAGES.is_dir(), reason="needs `make test-object-store`"),
 ]
 
-Starts = Callable[..., subprocess.Popen[str]]
-
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    """A server of S3, with a bucket in it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    """Start an S3 server with one bucket."""
+    port = str(free_port())
     server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", port],
         env=os.environ | {"PYTHONPATH": str(PACKAGES)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    bucket = urllib.request.Request(f"http://127.0.0.1:{port}/measured", method="PUT")
+    address = f"http://127.0.0.1:{port}"
+    bucket = urllib.request.Request(f"{address}/measured", method="PUT")
+
+    def answers() -> bool:
+        try:
+            urllib.request.urlopen(bucket, timeout=PATIENCE).close()
+        except urllib.error.URLError:
+            return False
+        return True
+
     try:
-        until = time.monotonic() + PATIENCE
-        while True:
-            try:
-                urllib.request.urlopen(bucket, timeout=PATIENCE).close()
-                break
-            except urllib.error.URLError:
-                assert server.poll() is None
-                assert time.monotonic() < until, "the server does not answer"
-                time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
+        until(answers, server)
+        yield address
     finally:
         server.kill()
         server.wait()
 
 
-def reaching(address: str) -> dict[str, str]:
-    """The environment of a process that has s3fs and reaches the server."""
-    known = {
-        "AWS_ACCESS_KEY_ID": "a",
-        "AWS_SECRET_ACCESS_KEY": "b",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    return {
-        **os.environ,
-        **known,
-        "PYTHONPATH": str(PACKAGES),
-        "FSSPEC_S3_ENDPOINT_URL": address,
-    }
+class Machines:
+    """Machines with s3fs and access to a server; each has a folder for its copies of runs."""
+
+    def __init__(self, address: str, folder: Path) -> None:
+        self.folder = folder
+        packages = os.pathsep.join(map(str, (PACKAGES, ROOT)))
+        names = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+        names |= {"AWS_DEFAULT_REGION": "us-east-1", "FSSPEC_S3_ENDPOINT_URL": address}
+        self.environment = names | {"PYTHONPATH": packages}
+
+    def options(self, machine: str) -> dict:
+        """Return the options of a process on a machine."""
+        home = self.folder / machine
+        home.mkdir(exist_ok=True)
+        return {"env": self.environment | {"GEOSTAT_CACHE": str(home)}, "cwd": home}
+
+    def start(self, machine: str, *words: object) -> subprocess.Popen[str]:
+        return started(*words, **self.options(machine))
+
+    def run(self, machine: str, *words: object) -> None:
+        result = called(*words, **self.options(machine))
+        assert result.code == 0, (words, result)
+
+    def fetched(self, machine: str) -> Path:
+        """Return the run as downloaded and verified by a machine."""
+        self.run(machine, "doctor", RUN)
+        assert not list((self.folder / machine).glob("runs/*/*.zarr"))  # only read
+        code = f"import geostat as gs; gs.open({RUN!r})"
+        assert called(code=code, **self.options(machine)).code == 0
+        return next((self.folder / machine).glob("runs/*/run.zarr"))
 
 
 @pytest.fixture
-def on(address: str, tmp_path: Path) -> Starts:
-    """Start the command on a machine of that name."""
-
-    def start(machine: str, *words: object) -> subprocess.Popen[str]:
-        (tmp_path / machine).mkdir(exist_ok=True)
-        return subprocess.Popen(
-            [sys.executable, "-m", "geostat.cli.app", *map(str, words)],
-            env=reaching(address) | {"GEOSTAT_CACHE": str(tmp_path / machine)},
-            cwd=tmp_path / machine,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    return start
+def machines(address: str, tmp_path: Path) -> Machines:
+    return Machines(address, tmp_path)
 
 
-def ended(started: subprocess.Popen[str]) -> tuple[int, str]:
-    """Exit code, and the last line on stderr."""
-    _, said = started.communicate(timeout=PATIENCE)
-    return started.returncode, (said.splitlines() or [""])[-1]
-
-
-def asked(model: Path, text: Path, out: object) -> tuple[object, ...]:
-    return ("capture", model, "--text", text, "--documents", 5, "--length", LENGTH, "--out", out)
-
-
-def fetched(address: str, on: Starts, tmp_path: Path, machine: str) -> Path:
-    """What a machine that never saw the run gets of it; that it is sound was looked at there."""
-    assert ended(on(machine, "doctor", RUN))[0] == 0
-    assert not list((tmp_path / machine).glob("runs/*/*.zarr"))  # only looked at
-    subprocess.run(
-        [sys.executable, "-c", f"import geostat as gs; gs.open({RUN!r})"],
-        env=reaching(address) | {"GEOSTAT_CACHE": str(tmp_path / machine)},
-        check=True,
-    )
-    return next((tmp_path / machine).glob("runs/*/run.zarr"))
+@pytest.fixture
+def capture(model_folder: Path, text_folder: Path) -> tuple[object, ...]:
+    """Return the words of a capture, up to the value of --out."""
+    size = ("--documents", 5, "--length", LENGTH)
+    return ("capture", model_folder, "--text", text_folder, *size, "--out")
 
 
 @pytest.mark.parametrize("wait", [0.0, 0.05, 0.3])
-def test_a_run_that_a_kill_met_is_completed_and_is_that_of_a_disk(
-    address: str, on: Starts, tmp_path: Path, model_folder: Path, text_folder: Path, wait: float
+def test_a_killed_remote_run_is_completed_and_equals_a_local_run(
+    machines: Machines, tmp_path: Path, capture: tuple[object, ...], wait: float
 ) -> None:
-    on_disk = asked(model_folder, text_folder, tmp_path / "disk" / "run.zarr")
-    assert ended(on("disk", *on_disk))[0] == 0
-    capture = on("here", *asked(model_folder, text_folder, RUN))
-    copies = tmp_path / "here" / "runs"
-    until = time.monotonic() + PATIENCE
-    while not list(
-        copies.glob("*/run.zarr/capture/document/journal/*.zip")
-    ):  # a document counts, and is being sent
-        assert time.monotonic() < until
-        assert capture.poll() is None
-        time.sleep(0.005)
+    machines.run("disk", *capture, tmp_path / "disk" / "run.zarr")
+    killed = machines.start("here", *capture, RUN)
+    journals = "runs/*/run.zarr/capture/document/journal/*.zip"
+    # until a document is complete and being uploaded
+    until(lambda: list((tmp_path / "here").glob(journals)), killed)
     time.sleep(wait)
-    capture.send_signal(signal.SIGKILL)
-    capture.communicate()
-    assert ended(on("here", *asked(model_folder, text_folder, RUN)))[0] == 0
-    there = fetched(address, on, tmp_path, "elsewhere")
-    assert contents(there) == contents(tmp_path / "disk" / "run.zarr")
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    machines.run("here", *capture, RUN)
+    assert contents(machines.fetched("elsewhere")) == contents(tmp_path / "disk" / "run.zarr")
 
 
-def test_stages_of_two_machines_give_what_one_disk_holds(
-    address: str, on: Starts, tmp_path: Path, model_folder: Path, text_folder: Path
+def test_stages_on_two_machines_equal_stages_on_one_disk(
+    machines: Machines, tmp_path: Path, capture: tuple[object, ...]
 ) -> None:
     disk = tmp_path / "disk" / "run.zarr"
-    for machine, words in (
-        ("here", asked(model_folder, text_folder, RUN)),
-        ("elsewhere", ("fit", RUN)),
-        ("here", ("confront", RUN)),
-        ("disk", asked(model_folder, text_folder, disk)),
-        ("disk", ("fit", disk)),
-        ("disk", ("confront", disk)),
-    ):
-        assert ended(on(machine, *words))[0] == 0, words
-    assert contents(fetched(address, on, tmp_path, "a third")) == contents(disk)
-    read = f"import xarray as xr; print(xr.open_zarr({RUN!r}, group='capture').sizes['document'])"
-    said = subprocess.run(
-        [sys.executable, "-c", read], env=reaching(address), capture_output=True, text=True
-    )
-    assert said.stdout == "5\n", said.stderr
-    shutil.rmtree(tmp_path / "here" / "runs")  # a copy is no more than that
-    assert ended(on("here", "tables", RUN, "--only", "verdicts"))[0] == 0
+    for run, places in ((RUN, ("here", "elsewhere", "here")), (disk, ("disk",) * 3)):
+        machines.run(places[0], *capture, run)
+        machines.run(places[1], "fit", run)
+        machines.run(places[2], "confront", run)
+    assert contents(machines.fetched("a third")) == contents(disk)
+    code = f"import xarray as xr; print(xr.open_zarr({RUN!r}, group='capture').sizes['document'])"
+    assert called(code=code, **machines.options("here")).stdout == "5\n"
+    shutil.rmtree(tmp_path / "here" / "runs")  # the working copy is only a cache
+    machines.run("here", "tables", RUN, "--only", "verdicts")
     assert (tmp_path / "here" / "report" / "tables").is_dir()
 
 
-def test_two_machines_at_one_run_lose_nothing(
-    address: str, on: Starts, tmp_path: Path, model_folder: Path, text_folder: Path
+def test_two_machines_writing_one_run_lose_nothing(
+    machines: Machines, capture: tuple[object, ...]
 ) -> None:
-    assert ended(on("here", *asked(model_folder, text_folder, RUN)))[0] == 0
-    both = [on(machine, "fit", RUN) for machine in ("here", "elsewhere")]
-    codes, lines = zip(*(ended(one) for one in both), strict=True)
-    assert 0 in codes, lines
-    assert set(codes) <= {0, 2}, lines
-    for line in (line for code, line in zip(codes, lines, strict=True) if code):
-        assert "was changed from elsewhere" in line or "is being written from" in line
-    assert fetched(address, on, tmp_path, "a third")
+    machines.run("here", *capture, RUN)
+    both = [machines.start(machine, "fit", RUN) for machine in ("here", "elsewhere")]
+    results = [ended(process) for process in both]
+    codes = {result.code for result in results}
+    assert {0} <= codes <= {0, 2}, results
+    for line in (result.stderr.splitlines()[-1] for result in results if result.code):
+        assert "changed from elsewhere" in line or "is being written from" in line
+    assert machines.fetched("a third")
 
 
-def test_a_store_that_does_not_answer_is_one_line_before_anything_is_measured(
-    tmp_path: Path, model_folder: Path, text_folder: Path
+def test_an_unreachable_object_store_is_one_line_before_measuring(
+    tmp_path: Path, capture: tuple[object, ...]
 ) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
-        words = [str(word) for word in asked(model_folder, text_folder, RUN)]
-        said = subprocess.run(
-            [sys.executable, "-m", "geostat.cli.app", *words],
-            env=reaching(nobody) | {"GEOSTAT_CACHE": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert said.returncode == 2
-    assert len(said.stderr.splitlines()) == 1
-    assert f"{RUN}: failed (Could not connect" in said.stderr
+    machines = Machines(f"http://127.0.0.1:{free_port()}", tmp_path)
+    result = called(*capture, RUN, **machines.options("here"))
+    assert (result.code, result.stderr.count("\n")) == (2, 1), result
+    assert f"{RUN}: failed (Could not connect" in result.stderr

@@ -1,6 +1,4 @@
-"""Paths that no disk can hold, names that are not UTF-8, and models whose weights are damaged:
-one line each, and nothing left behind.
-"""
+"""Invalid paths, non-UTF-8 names and damaged weights: one line each, and no files left behind."""
 
 from __future__ import annotations
 
@@ -11,10 +9,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.families import letters, tiny
+from support.families import save, tiny
 from support.places import contents
-from support.spine import LENGTH, geostat, refused
-from transformers import PreTrainedModel
+from support.spine import LENGTH, capturing, geostat, refused
 
 import geostat as gs
 from empirical.sources.paths import path_of, shown
@@ -22,74 +19,51 @@ from empirical.sources.paths import path_of, shown
 LONG = "x" * 300
 
 
-@pytest.mark.parametrize("command", ["fit", "confront", "report", "tables", "doctor"])
-def test_a_run_whose_name_is_too_long_is_one_line(command: str):
-    assert "…: is no path the disk can hold (File name too long). Check the path." in refused(
-        geostat(command, LONG)
+def test_a_too_long_run_name_is_one_line():
+    assert "…: is not a valid path (File name too long). Check the path." in refused(
+        geostat("doctor", LONG)
     )
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("change", "message"),
     [
-        ([LONG], "…: a name of 300 characters is too long for the disk. Check the path."),
-        (
-            ["~nobody-of-that-name/x"],
-            "~nobody-of-that-name/x: no such home folder. Check the path.",
-        ),
-        (["{model}", "--text", LONG], "…: a name of 300 characters is too long"),
-        (["{model}", "--out", LONG], "too long for the disk"),
+        ({"model": LONG}, "…: a name of 300 characters is too long for the disk. Check the path."),
+        ({"model": "~nobody-of-that-name/x"}, "~nobody-of-that-name/x: no such home folder. Check"),
+        ({"text": LONG}, "…: a name of 300 characters is too long"),
+        ({"out": LONG}, "too long for the disk"),
     ],
 )
 def test_a_measurement_of_impossible_paths_is_one_line(
-    tmp_path: Path, model_folder: Path, text_folder: Path, given: list[str], said: str
+    tmp_path: Path, model_folder: Path, text_folder: Path, change: dict, message: str
 ):
-    text = [] if "--text" in given else ["--text", text_folder]
-    given = [argument.format(model=model_folder) for argument in given]
-    assert said in refused(
-        geostat(
-            "capture",
-            *text,
-            "--documents",
-            2,
-            "--length",
-            LENGTH,
-            "--out",
-            tmp_path / "out",
-            *given,
-        )
-    )
+    paths = {"model": model_folder, "text": text_folder, "out": tmp_path / "out"} | change
+    assert message in refused(geostat(*capturing(**paths)))
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("given", [{"model": "a\0b"}, {"documents": "a\0b"}, {"out": "a\0b"}])
+@pytest.mark.parametrize("keyword", ["model", "documents", "out"])
 def test_a_path_with_a_nul_is_one_line(
-    model_folder: Path, text_folder: Path, tmp_path: Path, given: dict
+    model_folder: Path, text_folder: Path, tmp_path: Path, keyword: str
 ):
-    asked = {
-        "model": str(model_folder),
-        "documents": text_folder,
-        "count": 1,
-        "length": 9,
-        "out": tmp_path,
-    } | given
+    kwargs = {"model": str(model_folder), "documents": text_folder, "count": 1, "length": 9}
     with pytest.raises(gs.InputError, match="holds a NUL character, expected a path") as caught:
-        gs.capture(**asked)
+        gs.capture(**kwargs | {"out": tmp_path, keyword: "a\0b"})
     assert "\0" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("pattern", "said"),
+    ("pattern", "message"),
     [
         ("~nobody-of-that-name/*.txt", "no such file or folder"),
         ("a\0*", "holds a NUL character"),
-        ("**a", "is no pattern"),
+        ("**a", "is not a pattern"),
         (LONG + "*", "a name of 301 characters is too long"),
         ("", "a pattern is empty"),
     ],
 )
-def test_patterns_that_name_nothing_are_one_line(pattern: str, said: str):
-    with pytest.raises(gs.InputError, match=said) as caught:
+def test_patterns_without_a_match_are_one_line(pattern: str, message: str):
+    with pytest.raises(gs.InputError, match=message) as caught:
         gs.documents(pattern)
     assert "\n" not in str(caught.value)
 
@@ -100,40 +74,32 @@ def test_a_pattern_may_start_at_the_root(tmp_path: Path):
 
 
 def odd(folder: Path, name: str) -> Path:
-    """A path whose name is not UTF-8."""
+    """Return a path with a non-UTF-8 name."""
     return folder / os.fsdecode(b"\xff" + name.encode())
 
 
 @pytest.mark.slow
-def test_text_and_output_under_names_that_are_not_utf8_go_the_whole_way(
-    tmp_path: Path, model_folder: Path, text_folder: Path, one_figure: None
+@pytest.mark.usefixtures("one_figure")
+def test_text_and_output_paths_may_be_non_utf8(
+    tmp_path: Path, model_folder: Path, text_folder: Path
 ):
     texts, out = odd(tmp_path, "texts"), odd(tmp_path, "out")
     shutil.copytree(text_folder, texts)
-    said = geostat(
-        "run", model_folder, "--text", texts, "--documents", 2, "--length", LENGTH, "--out", out
-    )
-    assert said.code == 0, said.stderr
-    assert f"run: {tmp_path}/\\xffout/run.zarr" in said.stdout
+    size = ["--documents", 2, "--length", LENGTH]
+    result = geostat("run", model_folder, "--text", texts, *size, "--out", out)
+    assert result.code == 0, result.stderr
+    assert f"run: {tmp_path}/\\xffout/run.zarr" in result.stdout
     assert gs.open(out).attrs["corpus"]["name"] == f"{tmp_path}/\\xfftexts"
     assert (out / "report.html").is_file()
 
 
-def test_a_model_under_a_name_that_is_not_utf8_is_refused(
-    tmp_path: Path, model_folder: Path, text_folder: Path
-):
-    shutil.copytree(model_folder, odd(tmp_path, "model"))
-    line = refused(
-        geostat("capture", odd(tmp_path, "model"), "--text", text_folder, "--out", tmp_path / "out")
-    )
-    assert (
-        line
-        == f"{tmp_path}/\\xffmodel: has a name that is not UTF-8, expected one that the readers of"
-        " weights can open. Rename it."
-    )
+def test_a_non_utf8_model_path_is_refused(tmp_path: Path, model_folder: Path, text_folder: Path):
+    model = shutil.copytree(model_folder, odd(tmp_path, "model"))
+    line = refused(geostat(*capturing(model, text_folder, tmp_path / "out")))
+    assert line.startswith(f"{tmp_path}/\\xffmodel: has a name that is not UTF-8, expected a UTF-8")
 
 
-def test_what_is_shown_of_a_path_is_itself_or_tells_it_from_every_other():
+def test_printed_paths_are_verbatim_or_injectively_escaped():
     assert shown("a/é 的.txt") == "a/é 的.txt"
     assert shown("a\\xff") == "a\\xff"
     assert shown(os.fsdecode(b"a\xff")) == "a\\xff"
@@ -150,45 +116,38 @@ def not_a_number(part: str) -> Callable[[str, torch.Tensor], object]:
     return lambda name, weight: weight.view(-1)[3].fill_(float("nan")) if part in name else None
 
 
-AFTER = (
-    "llama: its last hidden states are NaN, infinite or all zero though its attention is sound, so"
-    " weights are damaged."
+AFTER = "its last hidden states are NaN, infinite or all zero although its attention is finite,"
+NO_VALUES = "llama: every value state of the first document is zero"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        pytest.param(zero(""), NO_VALUES, id="all zero"),
+        pytest.param(zero("v_proj"), NO_VALUES, id="values zero"),
+        pytest.param(not_a_number("model.norm"), AFTER, id="last norm"),
+        pytest.param(not_a_number("layers.3.self_attn.o_proj"), AFTER, id="last output"),
+        pytest.param(not_a_number("layers.3.mlp.down"), AFTER, id="last layer"),
+        pytest.param(
+            not_a_number("layers.0.self_attn.q_proj"),
+            "layer 0, head 0: NaN or infinity in the captured row",
+            id="queries",
+        ),
+    ],
 )
-DAMAGE = {
-    "all zero": (zero(""), "llama: every value state of the first document is zero"),
-    "values zero": (zero("v_proj"), "llama: every value state of the first document is zero"),
-    "last norm": (not_a_number("model.norm"), AFTER),
-    "last output": (not_a_number("layers.3.self_attn.o_proj"), AFTER),
-    "last layer": (not_a_number("layers.3.mlp.down"), AFTER),
-    "queries": (not_a_number("layers.0.self_attn.q_proj"), "NaN or infinity in the captured row"),
-}
-
-
-@pytest.mark.parametrize("name", DAMAGE)
-def test_damaged_weights_are_one_line_before_anything_is_kept(
-    tmp_path: Path, text_folder: Path, name: str
+def test_damaged_weights_are_one_line_before_anything_is_stored(
+    tmp_path: Path,
+    text_folder: Path,
+    spoil: Callable[[str, torch.Tensor], object],
+    message: str,
 ):
-    spoil, said = DAMAGE[name]
-    model: PreTrainedModel = tiny("llama")
+    model = tiny("llama")
     with torch.no_grad():
-        for weight, values in model.named_parameters():
-            spoil(weight, values)
-    model.save_pretrained(tmp_path / "model")
-    letters().save_pretrained(tmp_path / "model")
+        for name, weight in model.named_parameters():
+            spoil(name, weight)
+    save(model, tmp_path / "model")
     before = contents(tmp_path)
-    line = refused(
-        geostat(
-            "capture",
-            tmp_path / "model",
-            "--text",
-            text_folder,
-            "--documents",
-            2,
-            "--length",
-            LENGTH,
-            "--out",
-            tmp_path / "out",
-        )
+    assert message in refused(
+        geostat(*capturing(tmp_path / "model", text_folder, tmp_path / "out"))
     )
-    assert said in line
     assert contents(tmp_path) == before

@@ -1,4 +1,4 @@
-"""`geostat doctor --repair`: damage is mended to the byte; what cannot be is told in a line."""
+"""`geostat doctor --repair`: byte-for-byte repair, and one line for an impossible one."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support.damage import KINDS, damaged, emptied, files, flipped
+from support.damage import KINDS, damaged, emptied, files, first_file, flipped, second_flipped
 from support.places import contents
-from support.spine import LENGTH, Finished, Said, geostat, refused
+from support.spine import LENGTH, Finished, Said, capturing, geostat, refused
 
 import geostat as gs
 from empirical.store import lock, manifest, store
+from empirical.store.journal import FILE as ROWS
 from empirical.store.journal import file_of
 from empirical.store.lock import alone
-from empirical.store.rows import FILE as ROWS
-from empirical.store.shards import lengths
 from empirical.store.store import Store
 
 ABSENT = "mps" if torch.cuda.is_available() else "cuda"
-"""A device that this machine has not."""
+"""A device that this machine lacks."""
 
 
 def copy(finished: Finished, model: Path, texts: Path, out: Path) -> Path:
-    """A finished run of three documents, whose command is recorded."""
+    """Return a finished run of three documents with a recorded command."""
     shutil.copytree(finished.store, out / "run.zarr")
     shutil.copyfile(finished.out / "run.json", out / "run.json")
     words = ["geostat", "run", model, "--text", texts, "--documents", 3]
@@ -45,21 +44,16 @@ def run(tmp_path: Path, finished: Finished, model_folder: Path, text_folder: Pat
 
 
 @pytest.fixture(scope="module")
-def harmed(
-    tmp_path_factory: pytest.TempPathFactory,
-    finished: Finished,
-    model_folder: Path,
-    text_folder: Path,
-) -> Path:
-    """A run whose second document is damaged; not to be changed but for what is recorded."""
-    out = tmp_path_factory.mktemp("harmed") / "report"
-    copy(finished, model_folder, text_folder, out)
-    second(shard(out))
+def harmed(tmp_path_factory, finished: Finished, model_folder: Path, text_folder: Path) -> Path:
+    """Return a run with a damaged second document; tests change only its record."""
+    folder = tmp_path_factory.mktemp("harmed") / "report"
+    out = copy(finished, model_folder, text_folder, folder)
+    second_flipped(shard(out))
     return out
 
 
 def tell(out: Path, commands: dict[str, str]) -> None:
-    """Record commands beside a run."""
+    """Record commands in run.json."""
     known = json.loads((out / "run.json").read_text())
     (out / "run.json").write_text(json.dumps(known | {"commands": commands}))
 
@@ -69,56 +63,46 @@ def repaired(out: Path) -> Said:
 
 
 def shard(out: Path, name: str = "recall") -> Path:
-    """The first shard of an array."""
-    folder = out / "run.zarr" / "capture" / name / "c" / "0"
-    return next(file for file in folder.rglob("*") if file.is_file())
+    """Return the first shard of an array."""
+    return first_file(out / "run.zarr" / "capture" / name / "c" / "0")
 
 
-def second(file: Path) -> None:
-    """Damage the second document of a shard."""
-    flipped(file, at=(lengths(file.parent, file.name)[0] + 5) / file.stat().st_size)
-
-
-def test_a_damaged_document_is_measured_again_and_no_other(run: Path, text_folder: Path) -> None:
+def test_only_the_damaged_document_is_measured_again(run: Path, text_folder: Path) -> None:
     before = contents(run)
-    second(shard(run))
+    second_flipped(shard(run))
     assert geostat("doctor", run).code == 4
-    said = repaired(run)
-    assert said.code == 0, said.stderr
-    lines = said.stdout.splitlines()
+    result = repaired(run)
+    assert result.code == 0, result.stderr
+    lines = result.stdout.splitlines()
     assert lines[:3] == [
         "repaired:",
-        f"  {shard(run)}: put back",
+        f"  {shard(run)}: restored",
         f"  document '{text_folder / 'text 1.txt'}': measured again",
     ]
     assert lines[-1].startswith(f"run: {run / 'run.zarr'} is sound: 3 documents; /envelope")
-    assert "1/1 documents" in said.stderr
+    assert "1/1 documents" in result.stderr
     assert contents(run) == before
     assert sorted(path.name for path in run.parent.iterdir()) == ["report"]
     assert "repaired:\n  nothing: no file was damaged\n" in repaired(run).stdout
 
 
-def test_moves_of_a_stopped_command_that_cannot_be_finished_here_are_given_up(run: Path) -> None:
+def test_pending_moves_of_another_machine_are_abandoned(run: Path) -> None:
     before = contents(run)
     path = run / "run.zarr"
     attributes = manifest.read_root(path)
     held = attributes["manifest"]["results"]
     then = {"results": {"norms": held["norms"], "made": {}}}
-    attributes["manifest"]["pending"] = {
-        "moves": ["norms", "made"],
-        "drops": ["summary"],
-        "then": then,
-        "token": "0",
-    }
+    moves = {"moves": ["norms", "made"], "drops": ["summary"]}
+    attributes["manifest"]["pending"] = moves | {"then": then, "token": "0"}
     manifest.save(path, attributes)
-    (path / "made").mkdir()  # moved already
-    shutil.rmtree(path / "summary")  # taken away already
-    said = repaired(run)
-    assert said.code == 0, said.stderr
-    assert said.stdout.splitlines()[:3] == [
+    (path / "made").mkdir()  # already moved
+    shutil.rmtree(path / "summary")  # already removed
+    result = repaired(run)
+    assert result.code == 0, result.stderr
+    assert result.stdout.splitlines()[:3] == [
         "repaired:",
-        f"  {path}: results that a stopped command put in place: given up",
-        f"  {path / 'summary'}: made again",
+        f"  {path}: unfinished results of a stopped command: discarded",
+        f"  {path / 'summary'}: computed again",
     ]
     assert contents(run) == before
 
@@ -126,20 +110,20 @@ def test_moves_of_a_stopped_command_that_cannot_be_finished_here_are_given_up(ru
 @pytest.mark.parametrize(
     ("change", "code", "says"),
     [
-        ("no command", 4, "damaged, and no command is known that measured it"),
-        ("other words", 2, "which is no command (No such option: --lenght)"),
-        ("text gone", 2, "what it was measured of cannot be read again: "),
+        ("no command", 4, "damaged, and run.json names no command that measured it"),
+        ("other words", 2, "which is not a command (No such option: --lenght)"),
+        ("text gone", 2, "its model or text cannot be read again: "),
         ("another text", 2, "was measured with corpus.name = "),
-        ("fewer documents", 2, "holds 3 documents, this run asks for 2"),
+        ("fewer documents", 2, "holds 3 documents, this run has 2"),
         ("other options", 2, "was measured with seed = 0, this run has 5"),
         ("a device of workers", 2, "cannot be read again: --device"),
         ("damaged root", 4, "zarr.json: the manifest is damaged. Restore it from a copy"),
         ("written to", 2, "another geostat command is writing there"),
-        ("no run named", 2, "--repair: names no run, expected one"),
+        ("no run named", 2, "--repair: was given without a run, expected one"),
         ("no run there", 2, "no such run"),
     ],
 )
-def test_what_cannot_be_repaired_is_told_in_a_line(
+def test_an_impossible_repair_is_one_line(
     harmed: Path, text_folder: Path, tmp_path: Path, change: str, code: int, says: str
 ) -> None:
     sound = json.loads((harmed / "run.json").read_text())["commands"]["capture"]
@@ -167,53 +151,48 @@ def test_what_cannot_be_repaired_is_told_in_a_line(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_files_of_a_finished_run_are_put_back(run: Path, kind: Callable[[Path], None]) -> None:
+def test_files_of_a_confronted_run_are_restored(run: Path, kind: Callable[[Path], None]) -> None:
     before = contents(run)
     every = [file for file in files(run / "run.zarr") if file.parent != run / "run.zarr"]
     chance = np.random.default_rng(KINDS.index(kind))
-    for at in (0, *sorted(chance.choice(len(every), 12, replace=False))):
-        file = every[at] if at else run / "run.zarr" / ROWS
+    for index in (0, *sorted(chance.choice(len(every), 12, replace=False))):
+        file = every[index] if index else run / "run.zarr" / ROWS
         kind(file)
         assert repaired(run).code == 0, file
         assert contents(run) == before, file
 
 
 @pytest.mark.slow
-def test_what_stands_in_several_places_is_put_back_at_once(run: Path) -> None:
+def test_damage_in_several_places_is_repaired_at_once(run: Path) -> None:
     before = contents(run)
-    second(shard(run))
+    second_flipped(shard(run))
     emptied(shard(run, "precision"))
-    for name in (
-        ROWS,
-        "capture/lag/c/0",
-        "norms/lam/c/0/0",
-        "summary/zarr.json",
-    ):
+    for name in (ROWS, "capture/lag/c/0", "norms/lam/c/0/0", "summary/zarr.json"):
         (run / "run.zarr" / name).unlink()
-    said = repaired(run)
-    assert said.code == 0, said.stderr
+    result = repaired(run)
+    assert result.code == 0, result.stderr
     assert contents(run) == before
-    assert {f"  {run / 'run.zarr' / name}: made again" for name in ("norms", "summary")} <= set(
-        said.stdout.splitlines()
+    assert {f"  {run / 'run.zarr' / name}: computed again" for name in ("norms", "summary")} <= set(
+        result.stdout.splitlines()
     )
 
 
 def recorded(monkeypatch: pytest.MonkeyPatch, *words: Any) -> Said:
-    """Call the command so that its words are recorded."""
+    """Call the command and record it in run.json."""
     with monkeypatch.context() as patched:
         patched.setattr("sys.argv", ["geostat", *map(str, words)])
         return geostat(*words)
 
 
 @pytest.mark.slow
-def test_results_are_made_again_with_the_options_that_they_were_made_with(
+def test_results_are_recomputed_with_their_recorded_options(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tolerances = tmp_path / "own.toml"
     tolerances.write_text('[norms.cv]\nat_most = 0.5\nsource = "own"\n')
     options = ["--edition", "sharp", "--n", "all", "--no-swap", "--tolerances", tolerances]
-    said = recorded(monkeypatch, "confront", run, *options, "--quiet")
-    assert said.code == 0, said.stderr
+    result = recorded(monkeypatch, "confront", run, *options, "--quiet")
+    assert result.code == 0, result.stderr
     before = contents(run)
     for name in ("envelope", "verdicts", "summary"):
         emptied(run / "run.zarr" / name / "zarr.json")
@@ -224,34 +203,28 @@ def test_results_are_made_again_with_the_options_that_they_were_made_with(
     emptied(run / "run.zarr" / "verdicts" / "zarr.json")
     before = contents(run)
     line = geostat("doctor", run, "--repair").stderr.splitlines()[-1]
-    assert "made again, /verdicts is not what was written, as of other options" in line
+    assert "/verdicts differs from what was written, perhaps because of other options" in line
     assert "run `geostat fit" in line
     assert contents(run) == before
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 2])
-def test_a_capture_is_repaired_in_the_batches_that_it_was_measured_in(
-    tmp_path: Path,
-    model_folder: Path,
-    text_folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    batch: int,
+def test_a_capture_is_repaired_in_its_original_batches(
+    tmp_path: Path, model_folder: Path, text_folder: Path, monkeypatch, batch: int
 ) -> None:
-    texts = tmp_path / "texts"
-    shutil.copytree(text_folder, texts)
-    options = ["--text", texts, "--documents", 5, "--length", LENGTH, "--batch", batch]
-    said = recorded(monkeypatch, "capture", model_folder, *options, "--out", tmp_path / "own")
-    assert said.code == 0, said.stderr
-    out = tmp_path / "own"
+    texts, out = shutil.copytree(text_folder, tmp_path / "texts"), tmp_path / "own"
+    capture = capturing(model_folder, texts, out, documents=5)
+    result = recorded(monkeypatch, *capture, "--batch", batch)
+    assert result.code == 0, result.stderr
     before = contents(out)
-    second(shard(out))
+    second_flipped(shard(out))
     assert repaired(out).code == 0
     assert contents(out) == before
-    second(shard(out))
+    second_flipped(shard(out))
     (texts / "text 1.txt").write_text("z" * 60)
     line = geostat("doctor", out, "--repair").stderr.splitlines()[-1]
-    assert "text 1.txt' where this run reads" in line
+    assert "text 1.txt', but this run reads" in line
     assert "with other tokens" in line
 
 
@@ -259,13 +232,13 @@ def test_a_capture_is_repaired_in_the_batches_that_it_was_measured_in(
 def test_a_damaged_file_of_the_journal_is_named_and_measured_again(
     tmp_path: Path, model_folder: Path, text_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = ["--text", text_folder, "--documents", 3, "--length", LENGTH, "--quiet", "--out"]
     left, whole = tmp_path / "left", tmp_path / "whole"
-    assert geostat("capture", model_folder, *options, whole).code == 0
-    with monkeypatch.context() as patched:  # as one that was killed before it settled
+    capture = capturing(model_folder, text_folder, left, documents=3)
+    assert geostat(*capture[:-1], whole).code == 0
+    with monkeypatch.context() as patched:  # like a capture killed before it settled
         for module in (store, lock):
             patched.setattr(module, "settle", lambda path, *given, **how: None)
-        assert recorded(patched, "capture", model_folder, *options, left).code == 0
+        assert recorded(patched, *capture).code == 0
     journal = left / "run.zarr" / "capture/document/journal"
     assert sorted(file.name[0] for file in journal.iterdir()) == ["0", "1", "2"]
     for kind in KINDS:
@@ -274,11 +247,11 @@ def test_a_damaged_file_of_the_journal_is_named_and_measured_again(
         kind(file_of(out / "run.zarr", 1))
         line = refused(geostat("doctor", out), code=4)
         seen = file_of(out / "run.zarr", 1)  # a missing one has no digest in its name
-        assert line.startswith(f"{seen}: damaged, for it is ")
+        assert line.startswith(f"{seen}: damaged, because it is ")
         assert "Run `geostat doctor --repair` on the run" in line
-        said = repaired(out)
-        assert said.code == 0, said.stderr
-        assert said.stdout.count("measured again") == 1
+        result = repaired(out)
+        assert result.code == 0, result.stderr
+        assert result.stdout.count("measured again") == 1
         assert contents(out / "run.zarr") == contents(whole / "run.zarr")
 
 
@@ -295,43 +268,37 @@ def test_tensors_are_repaired_from_their_files_but_not_from_memory(
     words = ["ingest", tmp_path / "tensors.npz", "--n", "1,2,9", "--out", out]
     assert recorded(monkeypatch, *words).code == 0
     before = contents(out)
-    second(shard(out))
+    second_flipped(shard(out))
     (out / "run.zarr" / ROWS).unlink()
     (out / "run.zarr" / "capture" / "lag" / "zarr.json").unlink()
     assert repaired(out).code == 0
     assert contents(out) == before
     gs.from_tensors(alpha, values, n="1,2,9", out=tmp_path / "held")
-    second(shard(tmp_path / "held"))
+    second_flipped(shard(tmp_path / "held"))
     line = refused(repaired(tmp_path / "held"), code=4)
-    assert "as of models or tensors in memory, so it cannot be repaired. Restore it" in line
+    assert "as for models or tensors in memory, so it cannot be repaired. Restore it" in line
     assert len(Store.open(out / "run.zarr").documents) == 3
 
 
 @pytest.mark.parametrize(
     ("group", "variable", "options"),
     [
-        ("effective", "loss", ("--tau", ".5", "--mode", "deletion")),
-        pytest.param("normaliser", "distance", (), marks=pytest.mark.slow),
+        ("effective", "loss", ["--tau", ".5", "--mode", "deletion"]),
+        pytest.param("normaliser", "distance", [], marks=pytest.mark.slow),
     ],
 )
-def test_a_damaged_group_of_its_own_command_is_taken_out_and_told(
-    group: str,
-    variable: str,
-    options: tuple[str, ...],
-    run: Path,
-    model_folder: Path,
-    text_folder: Path,
+def test_a_damaged_experiment_is_removed_with_a_message(
+    group: str, variable: str, options: list[str], run: Path, model_folder: Path, text_folder: Path
 ) -> None:
     words = [group, model_folder, "--text", text_folder, "--documents", 3]
     words += ["--length", LENGTH, *options, "--out", run, "--quiet"]
     assert geostat(*words).code == 0
     before = contents(run / "run.zarr")
-    chunks = (run / f"run.zarr/{group}/{variable}/c").rglob("*")
-    flipped(next(file for file in chunks if file.is_file()), at=0)
+    flipped(first_file(run / f"run.zarr/{group}/{variable}/c"), at=0)
     assert geostat("doctor", run, "--json").code == 4
-    said = geostat("doctor", run, "--repair")
-    assert said.code == 0, said
-    assert f"{group}: taken out. Run the same `geostat {group}` again" in said.stdout
+    result = repaired(run)
+    assert result.code == 0, result
+    assert f"{group}: removed. Run the same `geostat {group}` again" in result.stdout
     assert group not in Store.open(run / "run.zarr").results
     assert "verdicts" in Store.open(run / "run.zarr").results
     assert geostat(*words).code == 0

@@ -1,54 +1,36 @@
-"""A command that is stopped half-way, by Ctrl-C or worse: real processes, because a signal is
-what is tested.
-"""
+"""Commands stopped by Ctrl-C and other signals, in real processes."""
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.commands import MAIN, called, ended, started, until
 from support.places import contents
 from support.spine import LENGTH, Finished, Said, capturing, geostat, refused
 
 from empirical.store.integrity import check
 from empirical.store.store import Store
 
-PROGRAM = (
-    sys.executable,
-    "-c",
-    (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        " signal.signal(signal.SIGHUP, signal.SIG_DFL); from geostat.cli.app import main; main()"
-    ),
+FOREGROUND = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    f" signal.signal(signal.SIGHUP, signal.SIG_DFL); {MAIN}"
 )
-"""Hears Ctrl-C and a terminal that closes, also where the tests run in the background, whose
-processes inherit a deaf ear.
-"""
+"""Code that restores the handling of SIGINT and SIGHUP, which background processes ignore."""
 MANY = 12
-"""Documents of a run that is stopped half-way."""
+"""Number of documents of a run that is interrupted."""
 
 
 @pytest.fixture(scope="module")
 def many_texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("many") / "texts.jsonl"
-    chance = np.random.default_rng(3)
-    rows = [
-        json.dumps({"text": "".join(chance.choice(list("abcdefghijklmnopqrstuvwxyz"), LENGTH))})
-        for _ in range(MANY)
-    ]
+    chance, letters = np.random.default_rng(3), list("abcdefghijklmnopqrstuvwxyz")
+    rows = [json.dumps({"text": "".join(chance.choice(letters, LENGTH))}) for _ in range(MANY)]
     file.write_text("\n".join(rows), encoding="utf-8")
     return file
-
-
-def many(model_folder: Path, texts: Path, out: Path) -> list[str]:
-    given = capturing(model_folder, texts, out, documents=MANY)
-    return [str(argument) for argument in given]
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +38,13 @@ def uninterrupted(
     tmp_path_factory: pytest.TempPathFactory, model_folder: Path, many_texts: Path
 ) -> Path:
     out = tmp_path_factory.mktemp("uninterrupted")
-    assert geostat(*many(model_folder, many_texts, out), "--quiet").code == 0
+    command = capturing(model_folder, many_texts, out, documents=MANY)
+    assert geostat(*command, "--quiet").code == 0
     return out / "run.zarr"
 
 
 def kept(store: Path) -> int:
-    """Documents on disk: those in shards, and those of the journal."""
+    """Return the number of documents on disk, in shards and in the journal."""
     try:
         root = json.loads((store / "zarr.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -70,52 +53,40 @@ def kept(store: Path) -> int:
     return settled + len(list((store / "capture/document/journal").glob("*.zip")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "blow",
-    [
-        pytest.param(signal.SIGINT, id="ctrl-c", marks=pytest.mark.slow),
-        pytest.param(signal.SIGTERM, id="kill", marks=pytest.mark.slow),
-        pytest.param(signal.SIGHUP, id="hang up", marks=pytest.mark.slow),
-        pytest.param(signal.SIGKILL, id="kill -9", marks=pytest.mark.slow),
-    ],
+    "stop",
+    [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL],
+    ids=lambda stop: stop.name,
 )
-def test_a_stopped_capture_keeps_its_documents_and_ends_like_one_that_was_not(
-    tmp_path: Path, model_folder: Path, many_texts: Path, uninterrupted: Path, blow: signal.Signals
+def test_a_stopped_capture_keeps_its_documents_and_resumes_to_an_equal_store(
+    tmp_path: Path, model_folder: Path, many_texts: Path, uninterrupted: Path, stop: signal.Signals
 ):
-    store, command = tmp_path / "run.zarr", many(model_folder, many_texts, tmp_path)
-    program = [*PROGRAM, *command]
-    with subprocess.Popen(
-        program,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONWARNINGS": ""},
-    ) as process:
-        until = time.monotonic() + 600
-        while kept(store) < 2 and process.poll() is None and time.monotonic() < until:
-            time.sleep(0.01)
-        process.send_signal(blow)
-        stdout, stderr = process.communicate(timeout=600)
+    store = tmp_path / "run.zarr"
+    command = capturing(model_folder, many_texts, tmp_path, documents=MANY)
+    with started(*command, code=FOREGROUND) as process:
+        until(lambda: kept(store) >= 2, process)
+        process.send_signal(stop)
+        result = ended(process)
     there = kept(store)
     assert 2 <= there < MANY
-    if blow is not signal.SIGKILL:
-        line = refused(Said(process.returncode, stdout, stderr), code=128 + blow)
+    if stop is signal.SIGKILL:
+        assert result.code == -signal.SIGKILL
+    else:
         assert (
-            line
+            refused(result, code=128 + stop)
             == f"interrupted: {there} of {MANY} documents are kept in {store}. Run the same command"
             " again with --resume to go on."
         )
-    else:
-        assert process.returncode == -signal.SIGKILL
-    found = Store.open(store)
-    check(found.path, found.attributes)
-    assert found.read("capture").sizes["document"] == there
+    run = Store.open(store)
+    check(run.path, run.attributes)
+    assert run.read("capture").sizes["document"] == there
     assert geostat(*command, "--resume", "--quiet") == Said(0, "", "")
     assert contents(store) == contents(uninterrupted)
 
 
 @pytest.mark.parametrize(
-    ("stage", "blows"),
+    ("stage", "stops"),
     [
         ("report", [signal.SIGTERM]),
         pytest.param("confront", [signal.SIGTERM, signal.SIGTERM], marks=pytest.mark.slow),
@@ -123,42 +94,44 @@ def test_a_stopped_capture_keeps_its_documents_and_ends_like_one_that_was_not(
         pytest.param("confront", [signal.SIGHUP], marks=pytest.mark.slow),
     ],
 )
-def test_a_stopped_stage_says_so_in_a_line_and_can_be_done_again(
-    tmp_path: Path, finished: Finished, stage: str, blows: list[signal.Signals]
+def test_a_stopped_stage_is_one_line_and_can_be_repeated(
+    tmp_path: Path, finished: Finished, stage: str, stops: list[signal.Signals]
 ):
-    shutil.copytree(finished.out, tmp_path / "run")
-    program = [*PROGRAM, stage, str(tmp_path / "run")]
-    with subprocess.Popen(
-        program,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONWARNINGS": ""},
-    ) as process:
-        assert process.stderr is not None
+    run = shutil.copytree(finished.out, tmp_path / "run")
+    with started(stage, run, code=FOREGROUND) as process:
         assert process.stderr.readline() == f"geostat: {stage}\n"
-        for blow in blows:
-            process.send_signal(blow)
+        for stop in stops:
+            process.send_signal(stop)
             time.sleep(0.05)
-        stdout, stderr = process.communicate(timeout=600)
-    line = refused(Said(process.returncode, stdout, stderr), code=128 + blows[0])
+        line = refused(ended(process), code=128 + stops[0])
     assert line == "interrupted. What was complete is kept: run the same command again."
-    assert not [
-        path for path in (tmp_path / "run").rglob(".*") if path.name.endswith(("lock", "draft"))
-    ]
+    assert not [path for path in run.rglob(".*") if path.name.endswith(("lock", "draft"))]
     if stage == "confront":
-        assert geostat(stage, tmp_path / "run", "--quiet").code == 0
+        assert geostat(stage, run, "--quiet").code == 0
 
 
-def test_a_command_under_nohup_does_not_hear_the_terminal_close():
-    before, after = (
-        "signal.signal(signal.SIGHUP, signal.SIG_IGN)",
-        "print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)",
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_interrupt_is_ignored(
+    model_folder: Path, text_folder: Path, tmp_path: Path, first: signal.Signals
+):
+    command = capturing(model_folder, text_folder, tmp_path / "out")
+    with started(*command, code=FOREGROUND) as process:
+        assert process.stderr.readline().startswith("geostat: ")
+        process.send_signal(first)
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        result = ended(process)
+    assert result.code == 128 + first
+    assert "Traceback" not in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("geostat: interrupted")
+    assert geostat(*command, "--quiet").code == 0
+
+
+def test_a_command_under_nohup_survives_sighup():
+    code = (
+        "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN);"
+        " from geostat.cli import process; process.install_signal_handlers();"
+        " print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)"
     )
-    code = f"import signal; {before}; from geostat.cli import process; process.heed(); {after}"
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        ).stdout
-        == "True\n"
-    )
+    assert called(code=code) == Said(0, "True\n", "")

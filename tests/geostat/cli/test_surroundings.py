@@ -1,61 +1,32 @@
-"""Where a command runs: terminals, locales, homes and interrupts, and names that a terminal or a
-program would read as more than names.
-"""
+"""Environment of a command: terminals, locales, home folders, threads and hostile names."""
 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-from support.places import ROOT
-from support.spine import Finished, capturing, geostat, refused
+from support.commands import MAIN, called
+from support.spine import Finished, Said, capturing, geostat, refused
 
-PROGRAM = (sys.executable, "-m", "geostat.cli.app")
 HOSTILE = "a\x1b[31m\u202eb<script>\\input{x}"
 
 
-def called(*words: object, **more: str) -> subprocess.CompletedProcess[str]:
-    """Call the command in a process of its own, without a terminal."""
-    return subprocess.run(
-        [*PROGRAM, *map(str, words)],
-        env=dict(os.environ) | more,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
+def test_an_unknown_matplotlib_backend_is_ignored():
+    code = (
+        "from geostat.cli import app; app.app = lambda: None; app.main()\nimport matplotlib.pyplot"
     )
+    assert called(code=code, env={"MPLBACKEND": "nonsense"}) == Said(0, "", "")
 
 
-def test_a_backend_that_matplotlib_lacks_is_none_of_ours(finished: Finished, tmp_path: Path):
-    words = ("figures", finished.out, "--only", "claims", "--format", "svg", "--out", tmp_path)
-    said = called(*words, MPLBACKEND="nonsense")
-    assert (said.returncode, said.stderr) == (0, "")
-
-
-def test_a_working_folder_that_was_removed_is_one_line(tmp_path: Path):
+def test_a_removed_working_folder_is_one_line(tmp_path: Path):
     gone = tmp_path / "gone"
     gone.mkdir()
-    program = f"import os; os.rmdir({str(gone)!r}); from geostat.cli.app import main; main()"
-    said = subprocess.run(
-        [sys.executable, "-c", program, "doctor"],
-        cwd=gone,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=dict(os.environ) | {"PYTHONPATH": str(ROOT)},
-    )
-    assert (said.returncode, said.stdout) == (2, "")
-    assert said.stderr.startswith("geostat: the working folder: failed (No such file or directory)")
-    assert said.stderr.count("\n") == 1
+    line = refused(called("doctor", code=f"import os; os.rmdir({str(gone)!r}); {MAIN}", cwd=gone))
+    assert line.startswith("the working folder: failed (No such file or directory)")
 
 
-NO_THREADS = """
+NO_THREADS = f"""
 from empirical.store.settling import RunFiles
 get = RunFiles.get
 async def refused(self, key, *more, **further):
@@ -63,83 +34,49 @@ async def refused(self, key, *more, **further):
         raise RuntimeError("can't start new thread")
     return await get(self, key, *more, **further)
 RunFiles.get = refused
-from geostat.cli.app import main
-main()
+{MAIN}
 """
 
 
-def test_a_machine_that_has_no_threads_left_is_one_line(finished: Finished):
-    said = subprocess.run(
-        [sys.executable, "-c", NO_THREADS, "fit", finished.store],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=dict(os.environ) | {"PYTHONPATH": str(ROOT)},
-    )
-    assert said.returncode == 2
-    lines = [line for line in said.stderr.splitlines() if "cannot be read here" not in line]
-    assert lines == [], said.stderr
+def test_exhausted_threads_are_one_line(finished: Finished):
+    result = called("fit", finished.store, code=NO_THREADS)
+    assert result.code == 2
+    lines = [line for line in result.stderr.splitlines() if "cannot be read here" not in line]
+    assert lines == [], result.stderr
 
 
-def test_no_name_moves_or_colours_a_terminal(finished: Finished, tmp_path: Path):
+def test_control_characters_in_names_are_escaped(tmp_path: Path):
     line = refused(geostat("fit", tmp_path / HOSTILE))
-    assert "\x1b" not in line
-    assert "\u202e" not in line
+    assert not set(line) & {"\x1b", "\u202e"}
     assert r"a\x1b[31m\u202eb<script>\input{x}" in line
-    out = tmp_path / "two\nlines\x1b"
-    said = geostat("tables", finished.store, "--only", "norms", "--format", "csv", "--out", out)
-    assert said.stdout.splitlines()[0] == "tables:"
-    assert r"two\nlines\x1b" in said.stdout
-    assert "\x1b" not in said.stdout
+    result = geostat("whatif", "--set", "N=2", "--out", tmp_path / "two\nlines\x1b")
+    assert r"two\nlines\x1b" in result.stdout
+    assert "\x1b" not in result.stdout
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "more",
+    "env",
     [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"LC_ALL": "C"}, {"FORCE_COLOR": "1"}],
-    ids=lambda more: next(iter(more)),
+    ids=lambda env: next(iter(env)),
 )
-def test_output_is_plain_wherever_it_goes(finished: Finished, tmp_path: Path, more):
+def test_output_has_no_escape_sequences(finished: Finished, tmp_path: Path, env: dict[str, str]):
     for words in (("doctor", finished.store), ("fit", tmp_path), ("confront", "--nothing")):
-        said = called(*words, **more)
-        assert "\x1b" not in said.stdout + said.stderr
-        assert "Traceback" not in said.stderr
-        assert said.returncode == (0 if words[0] == "doctor" else 2)
-        assert len(said.stderr.splitlines()) == (0 if words[0] == "doctor" else 1)
+        result = called(*words, env=env)
+        assert "\x1b" not in result.stdout + result.stderr
+        assert "Traceback" not in result.stderr
+        bad = words[0] != "doctor"
+        assert (result.code, len(result.stderr.splitlines())) == (2 * bad, bad)
 
 
 @pytest.mark.slow
-def test_a_capture_needs_no_home(model_folder: Path, text_folder: Path, tmp_path: Path):
+def test_a_capture_needs_no_home_folder(model_folder: Path, text_folder: Path, tmp_path: Path):
     home = tmp_path / "home"
     home.mkdir(mode=0o500)
     words = capturing(model_folder, text_folder, tmp_path / "out")
-    said = called(*words, HOME=str(home), XDG_CACHE_HOME=str(tmp_path / "none" / "cache"))
-    assert said.returncode == 0, said.stderr
+    cache = str(tmp_path / "none" / "cache")
+    result = called(*words, env={"HOME": str(home), "XDG_CACHE_HOME": cache})
+    assert result.code == 0, result.stderr
     assert (tmp_path / "out" / "run.zarr").is_dir()
-    if os.geteuid():  # nothing is closed to root
+    if os.geteuid():  # root can read and write everything
         assert list(home.iterdir()) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
-def test_a_second_interrupt_changes_nothing(
-    model_folder: Path, text_folder: Path, tmp_path: Path, first: signal.Signals
-):
-    words = [str(word) for word in capturing(model_folder, text_folder, tmp_path / "out")]
-    code = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        " from geostat.cli.app import main; main()"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *words], stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    assert process.stderr.readline().startswith("geostat: ")
-    process.send_signal(first)
-    time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, rest = process.communicate(timeout=600)
-    assert process.returncode == 128 + first
-    assert "Traceback" not in rest
-    assert rest.splitlines()[-1].startswith("geostat: interrupted")
-    assert geostat(*words, "--quiet").code == 0

@@ -4,16 +4,15 @@ import json
 
 import pytest
 
-from geostat.cli.progress import Console
-from geostat.cli.theory import statement, trial
+from geostat.cli.theory import statement
 from geostat.errors import InputError
 from theory.errors import InputError as TheoryError
-from theory.paper_tables import table_1, table_2
+from theory.paper_tables import table_2
 from theory.paper_tables.table_1 import ROWS
 from theory.statements import catalogue, rendering
 
 
-def test_the_list_names_every_statement_once():
+def test_the_list_contains_every_statement_once():
     lines = statement(None).splitlines()
     names = [line.split()[0] for line in lines[:-2]]
     assert names == [entry.name for entry in catalogue.entries()]
@@ -21,20 +20,16 @@ def test_the_list_names_every_statement_once():
     assert "--errata" in lines[-1]
 
 
-@pytest.mark.parametrize("style", ["text", "latex", "python"])
-def test_a_statement_is_found_by_number_and_by_name_and_said_in_each_style(style):
-    by_number = statement("12", style=style)
+def test_a_statement_is_found_by_number_and_name_in_each_style():
     entries = catalogue.find("12")
-    assert by_number == "\n\n".join(rendering.render(entry, style) for entry in entries)
-    assert statement(entries[0].name, style=style) in by_number
+    printed = {style: statement("12", style=style) for style in ("text", "latex", "python")}
+    for style, text in printed.items():
+        assert text == "\n\n".join(rendering.render(entry, style) for entry in entries)
+        assert statement(entries[0].name, style=style) in text
+    assert len(set(printed.values())) == 3
 
 
-def test_styles_differ():
-    assert len({statement("12", style=style) for style in ("text", "latex", "python", "json")}) == 4
-    assert "\\" in statement("12", style="latex")
-
-
-def test_json_parses_for_one_for_all_and_for_errata():
+def test_json_parses_for_one_statement_all_statements_and_errata():
     one = json.loads(statement("precision_lower", style="json"))
     assert one["name"] == "precision_lower"
     every = json.loads(statement(None, style="json"))
@@ -54,17 +49,22 @@ def test_an_erratum_is_found_by_its_number():
         assert alone in every
 
 
-def test_what_is_not_there_is_said_in_one_line():
-    with pytest.raises(InputError, match=r"unheard-of.*`geostat theory` lists all"):
-        statement("unheard-of")
-    last = catalogue.errata()[-1].number
-    for asked, errata in (("99", True), ("erratum 99", False)):
-        with pytest.raises(TheoryError, match=rf"no erratum has number 99, .* to {last}\."):
-            statement(asked, errata=errata)
-    with pytest.raises(InputError, match=r"'theorem 3'\. Near it: Theorem"):
-        statement("theorem 3")
-    with pytest.raises(InputError, match="--as runes: expected one of text, latex, python, json"):
-        statement("12", style="runes")
+NO_ERRATUM = rf"no erratum has number 99, .* to {catalogue.errata()[-1].number}\."
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("unheard-of", {}, r"Close names: [^,]+, [^,]+, [^,]+\. `geostat theory` lists all"),
+        ("theorem 3", {}, r"'theorem 3'\. Close names: Theorem"),
+        ("99", {"errata": True}, NO_ERRATUM),
+        ("erratum 99", {}, NO_ERRATUM),
+        ("12", {"style": "runes"}, "--as runes: expected one of text, latex, python, json"),
+    ],
+)
+def test_unknown_statements_and_errata_are_refused(name: str, options: dict, message: str):
+    with pytest.raises((InputError, TheoryError), match=message):
+        statement(name, **options)
 
 
 @pytest.mark.parametrize("spelling", ["erratum 17", "Erratum17", "errata 17", "erratum #17"])
@@ -74,17 +74,15 @@ def test_an_erratum_is_found_by_its_name(spelling):
     assert json.loads(statement(spelling, style="json"))["number"] == 17
 
 
-@pytest.mark.parametrize("spelling", ["figure 3", "Fig. 3", "figure3"])
-def test_a_figure_is_told_by_its_errata(spelling):
-    assert statement(spelling) == statement("35", errata=True)
+@pytest.mark.parametrize(
+    ("part", "numbers"),
+    [*((name, ["35"]) for name in ("figure 3", "Fig. 3", "figure3")), ("§4.1", ["30", "34"])],
+)
+def test_a_figure_or_a_section_without_statements_prints_its_errata(part: str, numbers: list[str]):
+    assert statement(part) == "\n\n".join(statement(number, errata=True) for number in numbers)
 
 
-def test_a_section_that_states_nothing_is_told_by_its_errata():
-    told = [statement(number, errata=True) for number in ("30", "34")]
-    assert statement("§4.1") == "\n\n".join(told)
-
-
-def test_all_statements_in_python_are_one_program_with_its_imports_first():
+def test_python_output_is_one_program_with_imports_first():
     source = statement(None, style="python")
     compile(source, "all", "exec")
     lines = source.splitlines()
@@ -92,7 +90,7 @@ def test_all_statements_in_python_are_one_program_with_its_imports_first():
     assert not any(line.startswith("import") for line in lines[2:])
 
 
-def test_tables_come_with_what_was_found_of_them():
+def test_tables_are_printed_with_their_verdicts():
     one, two = statement("table1"), statement("table 2")
     for row in ROWS:
         assert f"| {row.name} | {row.printed} |" in one
@@ -100,22 +98,3 @@ def test_tables_come_with_what_was_found_of_them():
     assert table_2.markdown() in two
     for name, style in (("table 1 row d", "text"), ("table 1", "latex"), ("12", "text")):
         assert "| verdict |" not in statement(name, style=style)
-
-
-def test_a_table_is_put_to_the_test_anew(monkeypatch: pytest.MonkeyPatch):
-    far: list[float] = []
-    monkeypatch.setattr(table_1, "POINTS", 24)
-    found = trial(
-        "table1", draws=40, console=Console(fraction=lambda stage, fraction: far.append(fraction))
-    )
-    assert "at 24 heads of Assumptions 1-3 (those where the move applies), 40 draws a head" in found
-    assert all(f"| {row.name} | " in found for row in ROWS)
-    assert far == pytest.approx([(count + 1) / len(ROWS) for count in range(len(ROWS))])
-    assert trial("table 2", draws=2, console=Console()) == table_2.markdown()
-    for name in ("12", None):
-        with pytest.raises(
-            InputError, match=r"expected table 1 or table 2\. Use `geostat theory table 1 --test`"
-        ):
-            trial(name, draws=2, console=Console())
-    with pytest.raises(InputError, match="--draws 1: expected at least 2"):
-        trial("table 1", draws=1, console=Console())

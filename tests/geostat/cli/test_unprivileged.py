@@ -1,6 +1,4 @@
-"""A user without a home who may not write the packages, as in a container whose image root has
-built. Real processes, with other rights.
-"""
+"""A user without a home folder or write access to the packages, as in a container."""
 
 import os
 import shutil
@@ -11,17 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.commands import MAIN, PATIENCE, program
 from support.places import ROOT
-from support.spine import LENGTH
+from support.spine import LENGTH, argv
 
 NOBODY = 65534
 LESSER = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-"""Another user; one who may read every file in place of a second choice, for the interpreter may
-lie in a home of root's.
-"""
+"""Another user. It may read every file, because the interpreter may be in root's home."""
 READING = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
 ABSENT = "packages/absent"
-"""A folder of `here` that is not there, and that none may make."""
+"""A missing folder that cannot be created."""
 
 KERNELS = """
 import numpy as np
@@ -31,38 +28,24 @@ none = np.empty(0)
 print(sharp_kernels.pair_ratios(none, none, none, none, 1.0, (1.0, 1.0, 1.0), 0.0, none))
 """
 ROOMS = """
-import empirical.measure.head_kernels, geostat.fits.weights.identifiability.surrogate_kernels
+import empirical.measure.head_kernels, geostat.fits.weights.surrogates
 print(empirical.measure.head_kernels.padded(5, 8))
 rows, ones = np.ones((1, 3)), np.zeros(1)
-geostat.fits.weights.identifiability.surrogate_kernels.whiten(rows, ones, ones, ones + 1, rows)
+geostat.fits.weights.surrogates.whiten(rows, ones, ones, ones + 1, rows)
 print(rows.sum())
 """
 
 
-def _prefix() -> tuple[str, ...] | None:
-    """What starts a process that may not write here; None where there is nothing of the kind."""
-    if os.name != "posix":
-        return None
+@pytest.fixture(scope="module")
+def prefix() -> tuple[str, ...]:
+    """Return a command prefix that drops write access."""
     if os.getuid() != 0:
         return ()
     for prefix in (LESSER, (*LESSER, *READING)):
-        if (
-            shutil.which(prefix[0])
-            and subprocess.run(
-                [*prefix, sys.executable, "-c", "import torch"], capture_output=True
-            ).returncode
-            == 0
-        ):
+        words = [*prefix, sys.executable, "-c", "import torch"]
+        if shutil.which(prefix[0]) and not subprocess.run(words, capture_output=True).returncode:
             return prefix
-    return None
-
-
-@pytest.fixture(scope="module")
-def prefix() -> tuple[str, ...]:
-    found = _prefix()
-    if found is None:
-        pytest.skip("as root this needs setpriv, and a system with users")
-    return found
+    pytest.skip("as root this needs setpriv, and a system with users")
 
 
 @pytest.fixture(scope="module")
@@ -88,84 +71,68 @@ def here(prefix: tuple[str, ...]) -> Iterator[Path]:
 
 
 def call(
-    prefix: tuple[str, ...], here: Path, *program: str, home: str | None = None, **more: str
+    prefix: tuple[str, ...], here: Path, code: str, *words: object, home: str | None
 ) -> subprocess.CompletedProcess[str]:
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("XDG_", "NUMBA_", "MPL", "HF_", "GEOSTAT_", "HOME"))
-    }
-    given = {
-        **kept,
-        **({} if home is None else {"HOME": str(here / home)}),
-        "PYTHONPATH": str(here / "packages"),
-        "TMPDIR": str(here / "open"),
-        **more,
-    }
+    personal = ("XDG_", "NUMBA_", "MPL", "HF_", "GEOSTAT_", "HOME")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(personal)}
+    env |= {"PYTHONPATH": str(here / "packages"), "TMPDIR": str(here / "open")}
+    env |= {} if home is None else {"HOME": str(here / home)}
+    command = [*prefix, *program(*words, code=code)]
     return subprocess.run(
-        [*prefix, sys.executable, *program],
-        cwd="/",
-        env=given,
-        capture_output=True,
-        text=True,
-        timeout=600,
+        command, cwd="/", env=env, capture_output=True, text=True, timeout=PATIENCE
     )
 
 
+def kept(prefix: tuple[str, ...], here: Path) -> list[Path]:
+    """Return the files in the user's folder of compiled kernels."""
+    return sorted((here / "open" / f"geostat-{NOBODY if prefix else os.getuid()}").rglob("*"))
+
+
 @pytest.mark.parametrize("home", [None, ABSENT])
-def test_kernels_are_compiled_and_kept_for_a_user_without_a_home(
+def test_kernels_are_compiled_and_cached_for_a_user_without_a_home(
     prefix: tuple[str, ...], here: Path, home: str | None
 ):
     if home is None and not prefix:
         pytest.skip("as oneself the home is known without HOME")
-    done = call(prefix, here, "-c", KERNELS.format(first=ROOMS), home=home)
+    done = call(prefix, here, KERNELS.format(first=ROOMS), home=home)
     assert (done.stdout.split(), done.stderr) == (["8", "3.0", "0"], "")
-    own = here / "open" / f"geostat-{NOBODY if prefix else os.getuid()}"
-    kept = {path.name.split("-")[0] for path in own.rglob("*.nbi")}
-    assert {"head_kernels.padded", "surrogate_kernels.whiten", "sharp_kernels.pair_ratios"} <= kept
+    kernels = {path.name.split("-")[0] for path in kept(prefix, here) if path.suffix == ".nbi"}
+    assert kernels >= {*("head_kernels.padded", "surrogates.whiten", "sharp_kernels.pair_ratios")}
 
 
 @pytest.mark.parametrize("first", ["", ROOMS], ids=["theory", "all"])
-def test_kernels_are_compiled_where_nothing_can_be_kept(
+def test_kernels_are_compiled_without_a_cache_folder(
     prefix: tuple[str, ...], here: Path, first: str
 ):
-    own = here / "open" / f"geostat-{NOBODY if prefix else os.getuid()}"
-    trap = f"import tempfile; tempfile.tempdir = {str(here / ABSENT)!r}{first}"
-    before = sorted(own.rglob("*")) if own.exists() else []
-    done = call(prefix, here, "-c", KERNELS.format(first=trap), home=ABSENT)
+    trap = (
+        "import logging, tempfile; logging.getLogger('matplotlib').setLevel('CRITICAL')\n"
+        f"tempfile.tempdir = {str(here / ABSENT)!r}{first}"
+    )
+    before = kept(prefix, here)
+    done = call(prefix, here, KERNELS.format(first=trap), home=ABSENT)
     assert (done.stdout.split()[-1], done.stderr) == ("0", "")
-    assert (sorted(own.rglob("*")) if own.exists() else []) == before
+    assert kept(prefix, here) == before
 
 
-AT_ONCE = """
+AT_ONCE = f"""
 import threading
 timer = threading.Timer
 threading.Timer = lambda seconds, *given: timer(0, *given)  # as on a machine that takes long
-from geostat.cli.app import main
-main()
+{MAIN}
 """
 
 
 @pytest.mark.slow
-def test_the_main_job_is_done_for_a_user_without_a_home(
+def test_run_works_for_a_user_without_a_home(
     prefix: tuple[str, ...], here: Path, model_folder: Path, text_folder: Path
 ):
-    for folder in (model_folder, text_folder):
+    model, text = (
         shutil.copytree(folder, here / folder.name, dirs_exist_ok=True)
-        subprocess.run(
-            ["chmod", "-R", "a+rX", here / folder.name], check=True
-        )  # made for their own user alone
-    given = [
-        here / model_folder.name,
-        "--text",
-        here / text_folder.name,
-        "--documents",
-        3,
-        "--length",
-        LENGTH,
-        "--out",
-        here / "open/report",
-    ]
-    done = call(prefix, here, "-c", AT_ONCE, "run", *map(str, given), "--quiet", home=ABSENT)
+        for folder in (model_folder, text_folder)
+    )
+    subprocess.run(["chmod", "-R", "a+rX", model, text], check=True)  # private to their user
+    out = here / "open" / "report"
+    words = [model, "--text", text, *argv(f"--documents 3 --length {LENGTH} --quiet --out"), out]
+    done = call(prefix, here, AT_ONCE, "run", *words, home=ABSENT)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert (here / "open/report/report.html").exists()
+    assert (out / "report.html").exists()

@@ -1,6 +1,4 @@
-"""Overlap of work: answers in order, two at a time, and no more tasks taken than that; the same
-work on a cluster for as long as it is asked for.
-"""
+"""Parallel tasks in threads and on a cluster: order of results, laziness, errors, versions."""
 
 import pickle
 import threading
@@ -12,17 +10,21 @@ from typing import Any
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from empirical.capture.cluster import mapped
+from empirical.capture.cluster import tasks
 from empirical.errors import InputError
 from geostat.datasets.overlap import AT_ONCE, overlapped, spread_over
 
 
-def test_answers_come_in_the_order_of_tasks_whichever_ends_first():
+def same(task: Any) -> Any:
+    return task
+
+
+def test_results_come_in_task_order():
     second = threading.Event()
 
     def work(task: int) -> int:
         if task == 0:
-            assert second.wait(600)  # only a task beside it sets this
+            assert second.wait(600)  # set by the task that runs in parallel
         elif task == 1:
             second.set()
         return task * task
@@ -30,88 +32,86 @@ def test_answers_come_in_the_order_of_tasks_whichever_ends_first():
     assert list(overlapped(work, range(5))) == [0, 1, 4, 9, 16]
 
 
-def test_a_task_is_taken_when_one_before_it_has_ended():
+def test_a_task_is_taken_when_an_earlier_one_has_ended():
     taken: list[int] = []
 
-    def tasks():
+    def tasks() -> Iterator[int]:
         for task in range(6):
             taken.append(task)
             yield task
 
-    answers = overlapped(lambda task: task, tasks())
+    answers = overlapped(same, tasks())
     for ended in range(3):
         assert next(answers) == ended
         assert len(taken) == ended + AT_ONCE
 
 
-def test_what_a_task_raises_is_raised():
+def test_an_exception_in_a_task_is_raised():
     with pytest.raises(ZeroDivisionError):
         list(overlapped(lambda task: 1 / task, [1, 0, 2]))
 
 
-def test_one_at_a_time_is_done_here_task_by_task():
-    here = threading.current_thread()
+def test_one_at_a_time_runs_in_the_calling_thread():
+    thread = threading.current_thread()
     answers = overlapped(lambda task: (task, threading.current_thread()), [1, 2], at_once=1)
-    assert list(answers) == [(1, here), (2, here)]
+    assert list(answers) == [(1, thread), (2, thread)]
 
 
-def test_work_goes_to_a_cluster_inside_the_block_alone(monkeypatch: pytest.MonkeyPatch):
-    asked: list[object] = []
+def test_tasks_run_on_the_cluster_inside_the_block_only(monkeypatch: pytest.MonkeyPatch):
+    clusters: list[object] = []
+
+    def map_pickled(work: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
+        for task in tasks:  # pickled as for a worker
+            yield pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(task)))))
 
     @contextmanager
     def mapping(cluster: object) -> Iterator[Callable[..., Iterator[Any]]]:
-        def there(work: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
-            for task in tasks:  # as they travel
-                yield pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(task)))))
+        clusters.append(cluster)
+        yield map_pickled
 
-        asked.append(cluster)
-        yield there
-
-    monkeypatch.setattr(mapped, "mapping", mapping)
+    monkeypatch.setattr(tasks, "mapping", mapping)
     task = [3]
     with spread_over("local:2"):
-        [answer] = overlapped(lambda one: one, [task])
+        [answer] = overlapped(same, [task])
         assert answer == task
         assert answer is not task
     with pytest.raises(ZeroDivisionError), spread_over("local:2"):
-        list(overlapped(lambda one: 1 / one, [0]))
-    [answer] = overlapped(lambda one: one, [task])
-    assert answer is task
-    assert asked == ["local:2"] * 2
+        list(overlapped(lambda item: 1 / item, [0]))
+    assert next(overlapped(same, [task])) is task
+    assert clusters == ["local:2"] * 2
     with spread_over(None):
-        assert next(overlapped(lambda one: one, [task])) is task
+        assert next(overlapped(same, [task])) is task
 
 
-def test_what_is_no_place_is_refused():
+def test_an_invalid_cluster_address_is_refused():
     with pytest.raises(InputError, match="expected local:K"), spread_over("here"):
         pass
 
 
 def blas_threads() -> set[int]:
-    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
 def test_blas_has_one_thread_inside_the_block_and_in_workers(monkeypatch: pytest.MonkeyPatch):
-    held = pytest.importorskip("empirical.capture.cluster.held")
-    plugin = held.Held(lambda task: blas_threads(), held.versions(), threads=None)
-    worker = SimpleNamespace(plugins={"name": plugin})
-    monkeypatch.setattr(held, "get_worker", lambda: worker)
+    plugins = pytest.importorskip("empirical.capture.cluster.plugins")
+    plugin = plugins.FunctionPlugin(lambda task: blas_threads(), plugins.versions(), threads=None)
+    monkeypatch.setattr(plugins, "get_worker", lambda: SimpleNamespace(plugins={"name": plugin}))
     with threadpool_limits(2, user_api="blas"):
         assert blas_threads() == {2}
         with spread_over(None):
             assert blas_threads() == {1}
-        assert held.call("name", 0) == {1}
+        assert plugins.call("name", "run", 0) == {1}
         assert blas_threads() == {2}
 
 
 def test_a_worker_with_another_version_is_refused(monkeypatch: pytest.MonkeyPatch):
-    held = pytest.importorskip("empirical.capture.cluster.held")
-    other = held.versions() | {"scipy": "0.1"}
-    plugin = held.Held(abs, other, threads=None)
+    plugins = pytest.importorskip("empirical.capture.cluster.plugins")
+    here = SimpleNamespace(address="here")
+    other = plugins.FunctionPlugin(abs, plugins.versions() | {"scipy": "0.1"}, threads=None)
     line = r"worker here: has scipy .*, this run has 0\.1\. Install"
     with pytest.raises(InputError, match=line):
-        plugin.setup(SimpleNamespace(address="here"))
-    monkeypatch.setattr(held, "get_worker", lambda: SimpleNamespace(plugins={"name": plugin}))
+        other.setup(here)
+    monkeypatch.setattr(plugins, "get_worker", lambda: SimpleNamespace(plugins={"name": other}))
     with pytest.raises(InputError, match=line):  # Dask gives one that came late tasks all the same
-        held.call("name", -1)
-    held.Held(abs, held.versions(), threads=None).setup(SimpleNamespace(address="here"))
+        plugins.call("name", "run", -1)
+    plugins.FunctionPlugin(abs, plugins.versions(), threads=None).setup(here)

@@ -1,28 +1,26 @@
-"""Points on the sphere: they are the value vectors' own, seen along two of them; named heads show
-their components.
-"""
+"""Points on the sphere agree with value vectors; named heads show their components."""
 
 import numpy as np
 import pytest
 import xarray as xr
 from support.experiments import with_typical_heads
 
-from geostat.display.sphere import sphere
+from geostat.display.pictures import sphere
 
 TOKENS, DIMENSION = 9, 5
 KV_HEADS = ("layer", "kv_head")
 
 
 @pytest.fixture
-def values():
-    """Value vectors of 4 value heads over 2 layers."""
+def values() -> np.ndarray:
+    """Return value vectors of 4 KV heads in 2 layers."""
     return np.random.default_rng(5).normal(size=(2, 2, TOKENS, DIMENSION)) + 0.5
 
 
 @pytest.fixture
-def groups(values):
+def groups(values: np.ndarray) -> dict[str, xr.Dataset]:
     unit = values / np.linalg.norm(values, axis=-1, keepdims=True)
-    to_sink, to_last = (np.einsum("lktd,lkd->lkt", unit, unit[:, :, at]) for at in (0, -1))
+    to_sink, to_last = (np.einsum("lktd,lkd->lkt", unit, unit[:, :, index]) for index in (0, -1))
     to_sink[..., 0] = np.nan
     dims = ("document", *KV_HEADS, "position")
     capture = xr.Dataset(
@@ -33,13 +31,9 @@ def groups(values):
     return {"capture": capture, "similarity": rho0}
 
 
-def test_points_are_the_unit_vectors_along_the_last_value_and_the_sink_s_own_part(groups, values):
+def test_points_are_unit_vectors_in_the_basis_of_last_value_and_sink(groups, values):
     data = sphere(groups)
-    assert data["name"].values.tolist() == [
-        "L3, value head 1",
-        "L3, value head 0",
-        "L4, value head 1",
-    ]
+    assert data["name"].values.tolist() == ["L3, KV head 1", "L3, KV head 0", "L4, KV head 1"]
     for panel, place in enumerate([(0, 1), (0, 0), (1, 1)]):
         unit = values[place] / np.linalg.norm(values[place], axis=1, keepdims=True)
         first = unit[-1]
@@ -56,7 +50,7 @@ def test_points_are_the_unit_vectors_along_the_last_value_and_the_sink_s_own_par
 
 def test_named_heads_show_their_components(groups):
     components = np.random.default_rng(6).normal(size=(1, 2, TOKENS, 3))
-    components[0, 1] = np.nan  # of a layer of another part
+    components[0, 1] = np.nan  # a layer of another part
     capture = groups["capture"].assign(
         principal_components=(("document", "named_head", "position", "component"), components),
         attention_weight=(("document", "layer", "head", "position"), np.ones((1, 2, 1, TOKENS))),
@@ -72,29 +66,26 @@ def test_named_heads_show_their_components(groups):
     assert float(data["held"][0]) == pytest.approx((long**2).sum() / (4 * TOKENS))
 
 
-def test_where_a_layer_does_not_see_the_sink_there_is_no_picture(groups):
+def test_there_are_no_points_if_a_layer_does_not_see_the_sink(groups):
     hidden = groups["capture"].assign_coords(sink_visible=("layer", [True, False]))
     assert sphere({**groups, "capture": hidden}) is None
     assert sphere({**groups, "capture": groups["capture"].drop_vars("sink_cosine")}) is None
 
 
-def test_contributions_stand_in_the_order_of_weights():
+@pytest.mark.parametrize(("regime", "layer", "head"), [("retriever", 1, 2), ("reset", 0, 3)])
+def test_contributions_are_ordered_by_weight(regime: str, layer: int, head: int):
     tree = with_typical_heads()
     data, capture = (tree[name].to_dataset() for name in ("contributions", "capture"))
     assert np.isnan(data.sel(regime="mixer")["contribution"]).all()
-    for regime, layer, head in (("retriever", 1, 2), ("reset", 0, 3)):
-        for document in range(capture.sizes["document"]):
-            weight = capture["attention_weight"].values[document, layer, head].astype(np.float64)
-            at = capture.isel(document=document, layer=layer, kv_head=head // 2)
-            size = weight * at["value_norm"].values
-            order = sorted(range(weight.size), key=lambda token: -weight[token])
-            row = data.sel(regime=regime).isel(document=document)
-            for rank, drawn, cosine in zip(
-                row["rank"].values, row["contribution"].values, row["cosine"].values, strict=True
-            ):
-                token = order[rank - 1]
-                assert drawn == pytest.approx(size[token])
-                assert cosine == at["cosine_to_last_value"].values[token]
-            assert row["last_rank"] == order.index(weight.size - 1) + 1
-            assert row["sink_contribution"] == pytest.approx(size[0])
-            assert row["sink_place"] == 1 + sum(size > size[0])
+    for document in range(capture.sizes["document"]):
+        selected = capture.isel(document=document, layer=layer, kv_head=head // 2)
+        weight = selected["attention_weight"].values[head].astype(np.float64)
+        size = weight * selected["value_norm"].values
+        order = np.argsort(-weight, kind="stable")
+        row = data.sel(regime=regime).isel(document=document)
+        drawn = order[row["rank"].values - 1]
+        np.testing.assert_allclose(row["contribution"], size[drawn], rtol=1e-6)
+        np.testing.assert_array_equal(row["cosine"], selected["cosine_to_last_value"][drawn])
+        assert row["last_rank"] == np.flatnonzero(order == weight.size - 1)[0] + 1
+        assert row["sink_contribution"] == pytest.approx(size[0])
+        assert row["sink_place"] == 1 + sum(size > size[0])

@@ -5,163 +5,138 @@ from support.synthetic import Sizes, capture
 
 from geostat.errors import InputError
 from geostat.fits.norms.fit import fit_norms
+from geostat.fits.norms.trend import bandwidth
+from geostat.fits.norms.variance import SOURCES
 from geostat.fits.one_head import FORMS, fit_head
 from geostat.fits.similarity.fit import fit_similarity
 from geostat.fits.weights.fit import fit_weights
 
+OF_LMFIT = [("norms", "two-level")] + [
+    (which, form) for which in ("similarity", "weights") for form in FORMS[which]
+]
+
 
 @pytest.fixture(scope="module")
 def data():
-    return capture(sizes=Sizes(layers=2, heads=4, kv_heads=2), seed=1)
+    return capture(sizes=Sizes(layers=2), seed=1)
 
 
-def test_one_head_is_the_same_fit_as_all_heads(data):
-    norm, similarity, weight = fit_norms(data), fit_similarity(data), fit_weights(data)
-    one = fit_head(data, 1, 3, "norms").params
-    assert one["C"].value == pytest.approx(float(norm["C"].sel(layer=1, kv_head=1)), rel=1e-6)
-    assert one["lam"].value == pytest.approx(float(norm["lam"].sel(layer=1, kv_head=1)), rel=1e-6)
-    for form in FORMS["similarity"]:
-        one = fit_head(data, 1, 3, form=form).params
-        for name in one:
-            assert one[name].value == pytest.approx(
-                float(similarity[name].sel(gram=form, layer=1, kv_head=1)), rel=1e-9
-            ), (form, name)
-    for form in FORMS["weights"]:
-        one = fit_head(data, 1, 3, "weights", form).params
-        assert np.exp(one["log_p_base"].value) == pytest.approx(
-            float(weight["form_p_base"].sel(form=form, layer=1, head=3)), rel=1e-9
-        )
-        assert one["eta"].value == pytest.approx(
-            float(weight["form_eta"].sel(form=form, layer=1, head=3)), rel=1e-9
-        )
+@pytest.fixture(scope="module")
+def fits(data):
+    """The fits of all heads, at layer 1 and head 3."""
+    kv_head = {"layer": 1, "kv_head": 1}
+    return {
+        "norms": fit_norms(data).sel(kv_head),
+        "similarity": fit_similarity(data).sel(kv_head),
+        "weights": fit_weights(data).sel(layer=1, head=3),
+    }
 
 
-def errors_of(result) -> dict[str, float]:
-    return {name: parameter.stderr for name, parameter in result.params.items() if parameter.vary}
+def free(result):
+    """Return value and error of each free parameter, of p_base instead of its logarithm."""
+    out = {name: (p.value, p.stderr) for name, p in result.params.items() if p.vary}
+    if "log_p_base" in out:
+        log, error = out.pop("log_p_base")
+        out["p_base"] = np.exp(log), error * np.exp(log)
+    return out
 
 
-def test_errors_are_those_that_leaving_documents_out_gives_the_fits(data):
-    norm, similarity, weight = fit_norms(data), fit_similarity(data), fit_weights(data)
-    one, at = errors_of(fit_head(data, 1, 3, "norms")), norm.sel(layer=1, kv_head=1)
-    assert one == pytest.approx({"C": float(at["C_se"]), "lam": float(at["lam_se"])}, rel=1e-6)
-    seen = 0
-    for form in FORMS["similarity"]:
-        at = similarity.sel(gram=form, layer=1, kv_head=1)
-        for name, error in errors_of(fit_head(data, 1, 3, form=form)).items():
-            seen += 1
-            assert (np.nan if error is None else error) == pytest.approx(
-                float(at[f"{name}_se"]), rel=1e-6, nan_ok=True
-            ), (form, name)
-            assert error is None or error != pytest.approx(
-                float(at[f"{name}_se_lags"]), rel=0.01
-            )  # what lmfit itself would say
-    for form in FORMS["weights"]:
-        result = fit_head(data, 1, 3, "weights", form)
-        at, own = weight.sel(form=form, layer=1, head=3), errors_of(result)
-        base = np.exp(result.params["log_p_base"].value)
-        for name, error in (
-            ("p_base", own["log_p_base"] * base),
-            ("eta", own["eta"]),
-            ("omega", own.get("omega")),
-        ):
-            if np.isfinite(
-                float(at[f"form_{name}_se"])
-            ):  # of a parameter that is not identified the fits give none
-                seen += 1
-                assert error == pytest.approx(float(at[f"form_{name}_se"]), rel=1e-6), (form, name)
-    assert seen > 10
+@pytest.mark.parametrize(("which", "form"), OF_LMFIT)
+def test_values_and_errors_equal_those_of_the_fit_of_all_heads(data, fits, which, form):
+    prefix = "form_" if which == "weights" else ""
+    fit = fits[which].sel({"similarity": {"gram": form}, "weights": {"form": form}}.get(which))
+    compared = 0
+    for name, (value, error) in free(fit_head(data, 1, 3, which, form)).items():
+        expected, se = (float(fit[f"{prefix}{name}{part}"]) for part in ("", "_se"))
+        if which == "weights" and np.isnan(se):
+            continue  # a parameter that is not identified has no error
+        assert error == pytest.approx(se, rel=1e-6), name
+        assert abs(value - expected) < 1e-5 * se, name
+        if which == "similarity":
+            assert error != pytest.approx(float(fit[f"{name}_se_lags"]), rel=0.01)  # lmfit's error
+        compared += 1
+    assert compared > 0
 
 
-def test_correlations_and_bands_are_those_of_documents(data):
+def test_trend_and_variance_of_norms_are_statsmodels_results(data, fits):
+    result = fit_head(data, 1, 3, "norms", "trend")
+    assert result.params["trend"] == pytest.approx(float(fits["norms"]["trend"]), rel=1e-9)
+    assert result.bse["trend"] == pytest.approx(float(fits["norms"]["trend_se_hac"]), rel=1e-9)
+    assert f"(HAC) using {bandwidth(127)} lags" in str(result.summary())
+    short = capture(sizes=Sizes(positions=24), seed=3)
+    result, fit = fit_head(short, 0, 3, "norms", "variance"), fit_norms(short).sel(kv_head=1)
+    parts = np.array([*result.vcomp, result.scale])
+    expected = [float(fit[f"share_{name}"][0]) for name in SOURCES]
+    np.testing.assert_allclose(parts / parts.sum(), expected, atol=2e-4)
+    for word in ("document Var", "REML"):
+        assert word in str(result.summary())
+
+
+def test_correlations_and_bands_are_over_documents(data):
     result = fit_head(data, 1, 3, form="offset")
     beta, offset = result.params["beta"], result.params["offset"]
-    without = [
-        fit_head(data.isel(document=[k for k in range(8) if k != left]), 1, 3, form="offset")
-        for left in range(8)
-    ]
-    each = np.array(
-        [
-            [beta.value * np.log(one.params["beta"].value), one.params["offset"].value]
-            for one in without
-        ]
-    )
-    covariance = 7 * np.cov(each.T, bias=True)
+    others = [[k for k in range(8) if k != omitted] for omitted in range(8)]
+    without = [fit_head(data.isel(document=rest), 1, 3, form="offset").params for rest in others]
+    replicates = [[beta.value * np.log(p["beta"].value), p["offset"].value] for p in without]
+    covariance = 7 * np.cov(np.array(replicates).T, bias=True)
     assert result.covar == pytest.approx(covariance, rel=1e-4)
-    assert beta.correl == pytest.approx(
-        {"offset": covariance[0, 1] / (beta.stderr * offset.stderr)}, rel=1e-4
-    )
-    assert (result.uvars["offset"] - result.uvars["beta"]).std_dev == pytest.approx(
-        np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]), rel=1e-4
-    )
-    far = result.eval_uncertainty(
-        sigma=0.95, lag=np.array([1000.0])
-    )  # where the curve is its offset
+    correlation = covariance[0, 1] / (beta.stderr * offset.stderr)
+    assert beta.correl == pytest.approx({"offset": correlation}, rel=1e-4)
+    variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+    difference = result.uvars["offset"] - result.uvars["beta"]
+    assert difference.std_dev == pytest.approx(np.sqrt(variance), rel=1e-4)
+    # At lag 1000 the curve equals its offset.
+    far = result.eval_uncertainty(sigma=0.95, lag=np.array([1000.0]))
     assert far == pytest.approx(stats.t(7).ppf(0.975) * offset.stderr, rel=1e-3)
     assert result.ndata == result.data.size
 
 
-def test_the_report_says_where_its_errors_come_from_and_what_takes_lags_as_independent(data):
+def test_the_report_names_the_source_of_its_errors(data):
     result = fit_head(data, 1, 3, form="offset")
     report = result.fit_report()
     assert report.startswith(
-        "[[Errors]]\n    ± is a jackknife over 8 documents; chi-square, AIC and BIC take lags and"
-        " tokens as independent, which they are not\n"
+        "[[Errors]]\n    ± is the jackknife standard error over 8 documents; chi-square, AIC and"
+        " BIC wrongly treat lags and tokens as independent\n"
     )
     assert f"+/- {result.params['offset'].stderr:.8f}" in report
-    assert "jackknife over 8 documents" in result._repr_html_()
-    for asked in (result.conf_interval, result.ci_report):
-        with pytest.raises(
-            InputError,
-            match=(
-                r"^lmfit's intervals take lags and tokens as independent, .* Use x_lower and"
-                r" x_upper of geostat.fit\.$"
-            ),
-        ):
-            asked()
+    assert "standard error over 8 documents" in result._repr_html_()
+    for method in (result.conf_interval, result.ci_report):
+        with pytest.raises(InputError, match=r"lags and tokens as independent.*geostat\.fit\.$"):
+            method()
 
 
 @pytest.mark.parametrize("which", FORMS)
 def test_one_document_gives_no_errors(data, which):
     result = fit_head(data.isel(document=[0]), 1, 3, which)
-    assert set(errors_of(result).values()) == {None}
+    assert {parameter.stderr for parameter in result.params.values() if parameter.vary} == {None}
+    assert (result.covar, result.uvars) == (None, None)
     report = result.fit_report()
-    assert report.startswith("[[Errors]]\n    one document: no errors; ")
+    assert report.startswith("[[Errors]]\n    one document: no standard errors; ")
     assert "+/-" not in report
     assert "[[Correlations]]" not in report
-    assert (result.covar, result.uvars) == (None, None)
-    with pytest.raises(
-        InputError,
-        match=(
-            r"^1 document gave the fit no errors, expected two or more\. Capture more documents\.$"
-        ),
-    ):
+    with pytest.raises(InputError, match="1 document gave the fit no standard errors"):
         result.eval_uncertainty()
 
 
-def test_report_names_the_parameters_and_which_are_held(data):
-    report = fit_head(data, 0, 0, "weights").fit_report()
-    for word in ("log_p_base", "eta", "omega", "(fixed)"):
-        assert word in report
-
-
-def test_without_a_sink_lambda_is_held():
+def test_without_a_sink_lambda_is_fixed():
     windowed = capture(sizes=Sizes(window=(40,)))
-    result = fit_head(windowed, 0, 0, "norms")
-    assert not result.params["lam"].vary
-    assert result.params["C"].value == pytest.approx(
-        float(fit_norms(windowed)["C"][0, 0]), rel=1e-6
-    )
+    params = fit_head(windowed, 0, 0, "norms").params
+    assert not params["lam"].vary
+    assert params["C"].value == pytest.approx(float(fit_norms(windowed)["C"][0, 0]), rel=1e-6)
 
 
-def test_bad_questions_are_answered_in_one_line(data):
-    with pytest.raises(InputError, match=r"which='beta'.*norms, similarity, weights"):
-        fit_head(data, 0, 0, "beta")
-    with pytest.raises(InputError, match=r"form='cubic'.*exponential, offset"):
-        fit_head(data, 0, 0, form="cubic")
-    with pytest.raises(InputError, match=r"layer 7 is not in this run, expected one of 0 to 1"):
-        fit_head(data, 7, 0)
-    with pytest.raises(InputError, match=r"head 4 .*0 to 3"):
-        fit_head(data, 0, 4)
-    short = capture(sizes=Sizes(positions=5))
-    with pytest.raises(InputError, match="too little finite data for the shared form of weights"):
-        fit_head(short, 0, 0, "weights")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 0, "beta"), "which='beta'.*norms, similarity, weights"),
+        ((0, 0, "similarity", "cubic"), "form='cubic'.*exponential, offset"),
+        ((7, 0), "layer 7 is not in this run, expected one of 0 to 1"),
+        ((0, 4), "head 4 .*0 to 3"),
+        ((0, 0, "weights"), "too little finite data for the shared form of weights"),
+        ((0, 0, "norms", "variance"), "too little finite data for the variance form of norms"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(data, arguments, message):
+    one_document = data.isel(document=[0], position=slice(5))
+    with pytest.raises(InputError, match=message):
+        fit_head(one_document.assign_coords(tokens=("layer", [5, 5])), *arguments)

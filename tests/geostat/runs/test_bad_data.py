@@ -1,12 +1,11 @@
-"""Data that no assumption can be fitted to: everything is carried to the page, what has no
-number is flagged there and prints as n/a.
-"""
+"""Data that no assumption fits: all stages pass, and missing numbers print as n/a."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ import geostat as gs
 from geostat.datasets.flags import reasons
 
 Spoil = Callable[[xr.Dataset], None]
+slow = pytest.mark.slow
 
 
 def confronted(run: xr.DataTree) -> tuple[xr.DataTree, xr.DataTree]:
@@ -24,38 +24,33 @@ def confronted(run: xr.DataTree) -> tuple[xr.DataTree, xr.DataTree]:
     return fits, gs.confront(run, fits, points=3)
 
 
-def read(page: Path) -> str:
-    """What a page says in words: no drawings, no scripts."""
-    return re.sub(
-        r"<(svg|script|style).*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL
-    )
-
-
-def holds_no_bare_nan(text: str) -> bool:
-    return re.search(r"\b(nan|inf)\b", text, flags=re.IGNORECASE) is None
+def assert_missing_values_are_printed(page: Path) -> None:
+    """Figures and scripts are left out."""
+    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"<(svg|script|style).*?</\1>", "", text, flags=re.DOTALL)
+    assert "n/a" in text
+    assert re.search(r"\b(nan|inf)\b", text, flags=re.IGNORECASE) is None
 
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> xr.DataTree:
-    return run_tree(
-        tmp_path_factory.mktemp("good") / "run.zarr", documents=2, length=24, null=False
-    )
+    path = tmp_path_factory.mktemp("good") / "run.zarr"
+    return run_tree(path, documents=2, length=24, null=False)
 
 
 def spoilt(run: xr.DataTree, spoil: Spoil) -> xr.DataTree:
-    """The run with some of what was captured spoilt, as no capture of ours would leave it."""
-    groups = {f"/{name}": run[name].to_dataset().copy(deep=True) for name in run.children}
-    spoil(groups["/capture"])
-    tree = xr.DataTree.from_dict(groups)
-    tree.attrs = run.attrs
-    return tree
+    """Return the run with some captured values replaced."""
+    tree = run.copy(deep=True)
+    capture = tree["capture"].to_dataset()
+    spoil(capture)
+    return tree.assign({"capture": xr.DataTree(capture)})
 
 
 def lost_head(data: xr.Dataset) -> None:
     data["attention_weight"][{"layer": 0, "head": 0}] = np.nan
 
 
-def lost_value_head(data: xr.Dataset) -> None:
+def lost_kv_head(data: xr.Dataset) -> None:
     for variable in data.data_vars.values():
         for dim in {"head", "kv_head"} & set(variable.dims):
             if variable.dtype.kind == "f":
@@ -83,16 +78,14 @@ def constant_cosines(data: xr.Dataset) -> None:
     "spoil",
     [
         lost_head,
-        pytest.param(lost_value_head, marks=pytest.mark.slow),
-        pytest.param(even_weights, marks=pytest.mark.slow),
-        pytest.param(constant_norms, marks=pytest.mark.slow),
-        pytest.param(zero_values, marks=pytest.mark.slow),
-        pytest.param(constant_cosines, marks=pytest.mark.slow),
+        *(
+            pytest.param(spoil, marks=slow)
+            for spoil in (lost_kv_head, even_weights, constant_norms, zero_values, constant_cosines)
+        ),
     ],
 )
-def test_spoilt_data_are_carried_through(good: xr.DataTree, spoil: Spoil):
-    run = spoilt(good, spoil)
-    fits, env = confronted(run)
+def test_runs_with_missing_values_pass_all_stages(good: xr.DataTree, spoil: Spoil):
+    fits, env = confronted(spoilt(good, spoil))
     bounds = env["envelope"]["precision_lower"].sel(edition="sharp", gram="offset", layer=0).values
     if spoil is lost_head:
         assert np.isnan(bounds[0]).all()
@@ -100,46 +93,41 @@ def test_spoilt_data_are_carried_through(good: xr.DataTree, spoil: Spoil):
         assert np.isnan(fits["weights"]["p_base"][..., 0, 0]).all()
         assert (fits["weights"]["p_base_reason"][..., 0, 0] != 0).all()
         assert np.isfinite(fits["norms"]["C"][0, 0])
-    if spoil is lost_value_head:
+    if spoil is lost_kv_head:
         assert np.isnan(bounds[:2]).all()
         assert reasons(fits["similarity"]["flags"].sel(gram="exponential")[0, 0])
         assert reasons(fits["norms"]["flags"][0, 0])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("spoil", [lost_head, lost_value_head, zero_values])
-def test_the_page_of_spoilt_data_prints_what_is_missing(
-    good: xr.DataTree, tmp_path: Path, spoil: Spoil
-):
+@slow
+@pytest.mark.parametrize("spoil", [lost_head, lost_kv_head, zero_values])
+def test_the_page_prints_missing_values(good: xr.DataTree, tmp_path: Path, spoil: Spoil):
     run = spoilt(good, spoil)
-    text = read(gs.report(run, *confronted(run), out=tmp_path))
-    assert "n/a" in text
-    assert holds_no_bare_nan(text)
+    assert_missing_values_are_printed(gs.report(run, *confronted(run), out=tmp_path))
 
 
+@slow
 @pytest.mark.parametrize(
-    ("asked", "sink"),
+    "options",
     [
-        pytest.param({"documents": 1}, True, marks=pytest.mark.slow),
-        pytest.param({"length": 5}, True, marks=pytest.mark.slow),
-        pytest.param({"length": 5, "documents": 1}, True, marks=pytest.mark.slow),
-        pytest.param({"length": 3}, True, marks=pytest.mark.slow),
-        pytest.param({"family": "mistral"}, False, marks=pytest.mark.slow),
+        {"documents": 1},
+        {"length": 5},
+        {"length": 5, "documents": 1},
+        {"length": 3},
+        {"family": "mistral"},
     ],
     ids=["one document", "T = 5", "one document of 5", "T = 3", "no sink visible"],
 )
 @pytest.mark.usefixtures("one_figure")
-def test_little_data_are_carried_through(tmp_path: Path, asked: dict, sink: bool):
-    run = run_tree(tmp_path / "run.zarr", null=False, **{"documents": 2, "length": 30} | asked)
+def test_small_runs_pass_all_stages(tmp_path: Path, options: dict[str, Any]):
+    run = run_tree(tmp_path / "run.zarr", null=False, **{"documents": 2, "length": 30} | options)
+    sink, single = "family" not in options, "documents" in options
     assert run["capture"]["sink_visible"].values.all() == sink
     fits, env = confronted(run)
-    if run["capture"].sizes["document"] == 1:
+    if single:
         assert np.isnan(fits["norms"]["C_se"]).all()
-        answers = env["verdicts"]["answer_kv_head"].values
-        assert set(np.unique(answers)) <= {0, -2}  # one document settles nothing
+        assert set(np.unique(env["verdicts"]["answer_kv_head"].values)) <= {0, -2}  # no verdicts
     if not sink:
         assert np.isnan(fits["norms"]["lam"]).all()
-    if asked.get("documents") == 1 and "length" in asked:
-        text = read(gs.report(run, fits, env, out=tmp_path / "report"))
-        assert "n/a" in text
-        assert holds_no_bare_nan(text)
+    if single and "length" in options:
+        assert_missing_values_are_printed(gs.report(run, fits, env, out=tmp_path / "report"))

@@ -1,11 +1,8 @@
-"""Odd models, tokenizers and documents through the whole of a capture: one line, and nothing
-written.
-"""
+"""Unusual models, tokenizers and documents: one line, and nothing written."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -24,41 +21,35 @@ TEXT = "some text about heads and tokens, and more of it than a window holds"
 ASKED: dict[str, Any] = {"length": LENGTH, "n": "1,2,9", "null": False}
 
 
-@pytest.fixture
-def grown(tmp_path: Path) -> Path:
-    """A model whose tokenizer has more tokens than its embedding."""
+def test_a_token_outside_the_vocabulary_is_refused_before_measuring(tmp_path: Path):
+    """The tokenizer of the model has more tokens than its embedding."""
+    grown, texts = tmp_path / "model", tmp_path / "texts"
     tokenizer = letters(bos=True)
     tokenizer.add_tokens([f"<e{number}>" for number in range(100)])
-    tiny("llama").save_pretrained(tmp_path / "model")
-    tokenizer.save_pretrained(tmp_path / "model")
-    return tmp_path / "model"
-
-
-def test_a_token_beyond_the_embedding_is_told_before_any_document_is_measured(
-    tmp_path: Path, grown: Path
-):
-    texts = tmp_path / "texts"
+    tiny("llama").save_pretrained(grown)
+    tokenizer.save_pretrained(grown)
     texts.mkdir()
-    (texts / "a.txt").write_text(TEXT)
-    (texts / "b.txt").write_text(f"another <e99> {TEXT}")
+    documents = [TEXT, f"another <e99> {TEXT}"]
+    for name, text in zip("ab", documents, strict=True):
+        (texts / f"{name}.txt").write_text(text)
     line = refused(geostat(*capturing(grown, texts, tmp_path / "out")))
     assert re.search(
         r"b.txt: holds token 128 at position 9, but the model's embedding has 97 tokens of its"
         r" tokenizer's 129\. Leave the document out, or resize the embedding",
         line,
     )
-    assert not (tmp_path / "out").exists()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(grown)
-    given = [TEXT, f"another <e99> {TEXT}"]
-    with pytest.raises(InputError, match=r"^document 1: holds token 128 at position 9"):
-        gs.capture(tiny("llama"), tokenizer=tokenizer, documents=given, out=tmp_path, **ASKED)
+    reloaded = transformers.AutoTokenizer.from_pretrained(grown)
     ids = [[5] * 39 + [96], [6] * 39 + [97]]
-    with pytest.raises(InputError, match=r"^document 1: holds token 97 at position 39, but .* 97"):
-        gs.capture(tiny("llama"), documents=ids, out=tmp_path, **ASKED)
-    assert not (tmp_path / "run.zarr").exists()
+    for kwargs, message in (
+        ({"tokenizer": reloaded, "documents": documents}, "holds token 128 at position 9"),
+        ({"documents": ids}, "holds token 97 at position 39, but .* 97"),
+    ):
+        with pytest.raises(InputError, match=f"^document 1: {message}"):
+            gs.capture(tiny("llama"), out=tmp_path / "out", **kwargs, **ASKED)
+    assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_of_an_adapter_is_named_as_one(tmp_path: Path):
+def test_an_adapter_folder_is_identified(tmp_path: Path):
     folder, text = tmp_path / "tuned", tmp_path / "a.txt"
     folder.mkdir()
     (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "someone/base"}')
@@ -69,19 +60,18 @@ def test_a_folder_of_an_adapter_is_named_as_one(tmp_path: Path):
 
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_padded_rows_are_cut_by_their_mask_or_refused(tmp_path: Path, side: str):
-    tokenizer = letters()
+    tokenizer, texts = letters(), ["abcdef" * 9, "ghij" * 12]
     tokenizer.pad_token = "?"
-    given = tokenizer(["abcdef" * 9, "ghij" * 12], padding=True, padding_side=side)
-    run = gs.capture(
-        tiny("llama"), tokenizer=tokenizer, documents=given, out=tmp_path / "a", **ASKED
-    )
-    expected = [tokenizer(text)["input_ids"][:LENGTH] for text in ("abcdef" * 9, "ghij" * 12)]
+    batch = tokenizer(texts, padding=True, padding_side=side)
+    kwargs = {"tokenizer": tokenizer, **ASKED}
+    run = gs.capture(tiny("llama"), documents=batch, out=tmp_path / "a", **kwargs)
+    expected = [tokenizer(text)["input_ids"][:LENGTH] for text in texts]
     np.testing.assert_array_equal(run["capture"]["token_id"], expected)
-    ids = torch.tensor(given["input_ids"])
+    ids = torch.tensor(batch["input_ids"])
     if side == "right":
         ids[1, LENGTH - 6 :] = 0  # in the window
     with pytest.raises(InputError, match=r"^document 1: (6|20) pad tokens \(id 0\) at its"):
-        gs.capture(tiny("llama"), tokenizer=tokenizer, documents=ids, out=tmp_path / "b", **ASKED)
+        gs.capture(tiny("llama"), documents=ids, out=tmp_path / "b", **kwargs)
     assert not (tmp_path / "b").exists()
 
 
@@ -96,16 +86,13 @@ def test_texts_without_spaces_of_a_processor_s_tokenizer_are_measured(tmp_path: 
 
 
 @pytest.mark.parametrize("text", ["", " \n", "\u200b\u200b", "\ufeff", "\u200e \u00ad"])
-def test_a_text_of_nothing_to_see_is_empty(tmp_path: Path, text: str):
+def test_an_invisible_text_is_empty(tmp_path: Path, text: str):
+    kwargs = {"tokenizer": letters(), "documents": [TEXT, text], "out": tmp_path}
     with pytest.raises(InputError, match="document 1: is an empty text"):
-        gs.capture(
-            tiny("llama"), tokenizer=letters(), documents=[TEXT, text], out=tmp_path, **ASKED
-        )
+        gs.capture(tiny("llama"), **kwargs, **ASKED)
 
 
-def test_a_message_of_a_megabyte_is_shortened_and_keeps_its_remedy(
-    tmp_path: Path, model_folder: Path
-):
+def test_a_long_message_is_shortened_and_keeps_its_remedy(tmp_path: Path, model_folder: Path):
     file = tmp_path / "wide.jsonl"
     file.write_text(json.dumps({f"key {number}": "" for number in range(200_000)}))
     line = refused(geostat(*capturing(model_folder, file, tmp_path / "out", documents=1)))
@@ -115,11 +102,3 @@ def test_a_message_of_a_megabyte_is_shortened_and_keeps_its_remedy(
     with pytest.raises(InputError, match=r"key 199999. Use field.$") as caught:
         gs.capture(str(model_folder), documents=file, count=1, out=tmp_path, **ASKED)
     assert len(str(caught.value)) <= LONGEST
-
-
-@pytest.mark.parametrize("name", ["pipe.txt", "pipe.jsonl", "zero.txt", "zero.jsonl"])
-def test_a_text_without_end_is_not_waited_for(tmp_path: Path, model_folder: Path, name: str):
-    file = tmp_path / name
-    os.mkfifo(file) if name.startswith("pipe") else file.symlink_to("/dev/zero")
-    line = refused(geostat(*capturing(model_folder, file, tmp_path / "out")))
-    assert f"{name}: is a pipe, a device or a socket, expected a file or folder" in line

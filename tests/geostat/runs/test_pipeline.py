@@ -1,23 +1,20 @@
-"""The stages on one store: options read and refused, equal runs equal bit for bit, nothing lost
-when something goes wrong.
-"""
+"""Stages on one store: checks of options, reproducible runs, and nothing lost on failure."""
 
-import dataclasses
 import errno
 import os
 import re
 import shutil
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import xarray as xr
-from support.families import letters, tiny
 from support.places import contents
 from support.runs import small_run
-from support.spine import LENGTH, Finished, run_tree
+from support.spine import Finished, measured, run_tree, stopping_in_the_second_document
 
 from empirical.errors import InputError as MeasurementError
 from empirical.errors import StoreError
@@ -26,38 +23,25 @@ from empirical.sources.windows import LEAST_LENGTH
 from empirical.store import journal, manifest
 from empirical.store import store as module
 from empirical.store.integrity import check
-from empirical.store.lock import alone
-from empirical.store.rows import no_rows
+from empirical.store.journal import no_rows
 from empirical.store.store import Store
 from geostat.errors import InputError
-from geostat.runs import measurement, pipeline, render, stages
+from geostat.runs import pipeline, render, stages
 from geostat.runs.console import Console
 from geostat.runs.files import store_path
 from geostat.runs.groups import CONFRONTED
-from geostat.runs.settings import Settings
+from geostat.runs.options import CaptureOptions, FiguresOptions, TablesOptions
+
+REFUSALS = (InputError, MeasurementError)
 
 
-def test_a_store_lies_in_the_folder_or_is_named_itself():
+def failing(message: str) -> Callable[..., None]:
+    return lambda *args, **options: pytest.fail(message)
+
+
+def test_a_store_is_named_by_its_folder_or_its_path():
     assert store_path(Path("a/b")) == Path("a/b/run.zarr")
     assert store_path(Path("a/b.zarr")) == Path("a/b.zarr")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"n": "0"},
-        {"n": "41"},
-        {"text": (Path("absent.txt"),)},
-        {"model": "no/such/model"},
-        {"heads": ((9, 0),)},
-        {"revision": "a"},
-    ],
-)
-def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, asked: Settings, change: dict):
-    with pytest.raises((InputError, MeasurementError)) as caught:
-        measurement.measure(dataclasses.replace(asked, **change), tmp_path / "out")
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
@@ -70,212 +54,116 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, asked: Settings, 
         pytest.param({"heads": ((9, 0),)}, marks=pytest.mark.slow),
     ],
 )
-def test_fresh_throws_the_old_run_away_only_for_a_new_one(
-    tmp_path: Path, asked: Settings, change: dict
+def test_fresh_deletes_the_old_run_only_after_a_new_document(
+    tmp_path: Path, asked: CaptureOptions, change: dict
 ):
     small_run(tmp_path / "run.zarr", documents=1)
     (tmp_path / "run.json").write_text('{"seconds": {"capture": 5.0}}')
     before = contents(tmp_path)
-    with pytest.raises((InputError, MeasurementError)):
-        measurement.measure(dataclasses.replace(asked, **change), tmp_path, fresh=True)
+    with pytest.raises(REFUSALS):
+        measured(asked, **change, out=tmp_path, fresh=True)
     assert contents(tmp_path) == before
     with pytest.raises(MeasurementError, match="was measured with"):
-        measurement.measure(asked, tmp_path)
-    store = measurement.measure(asked, tmp_path, fresh=True)
-    assert [row["name"].rpartition("/")[2] for row in store.documents] == [
-        "text 0.txt",
-        "text 1.txt",
-    ]
-
-
-def test_text_options_and_the_run_that_stands_there_are_checked_before_weights_are_read(
-    tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch
-):
-    def load(found: models.FoundModel) -> None:
-        pytest.fail("the weights were read")
-
-    monkeypatch.setattr(models.FoundModel, "load", load)
-    text = "abcdefghijklmnopqrstuvwxyz" * 3
-    for name, content in {"one": text, "same": text, "near": "zyx" + text[3:]}.items():
-        (tmp_path / f"{name}.txt").write_text(content)
-    one, same, near = (tmp_path / f"{name}.txt" for name in ("one", "same", "near"))
-    small_run(tmp_path / "other" / "run.zarr", documents=1)
-    refusals: list[tuple[dict, str, str]] = [
-        ({"text": (one, same), "documents": 2}, "new", "hold the same text"),
-        ({"text": (one, near), "documents": 2}, "new", "of their runs of 5 tokens"),
-        ({"documents": 9}, "new", "--documents is 9"),
-        ({"length": 100}, "new", "--length is 100"),
-        ({"heads": ((9, 0),)}, "new", "L9H0"),
-        ({"text": (Path("builtin"), one)}, "new", "expected a built-in text alone"),
-        ({"text": (Path("builtin:poems"),)}, "new", "no such built-in text"),
-        ({}, "other", "was measured with corpus.name = random tokens"),
-    ]
-    for change, out, said in refusals:
-        with pytest.raises((InputError, MeasurementError)) as caught:
-            measurement.measure(dataclasses.replace(asked, **change), tmp_path / out)
-        assert said in str(caught.value)
-        assert "\n" not in str(caught.value)
-    assert not (tmp_path / "new" / "run.zarr").exists()
+        measured(asked, out=tmp_path)
+    documents = measured(asked, out=tmp_path, fresh=True).documents
+    assert [Path(row["name"]).name for row in documents] == ["text 0.txt", "text 1.txt"]
 
 
 @pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize(
     "zarr_json", [None, '{"zarr_format": 3, "node_type": "group", "attributes": {}}', "{"]
 )
-def test_fresh_does_not_throw_away_what_is_no_run(
-    tmp_path: Path, asked: Settings, zarr_json: str | None, fresh: bool
+def test_fresh_does_not_delete_files_that_are_not_a_run(
+    tmp_path: Path, asked: CaptureOptions, zarr_json: str | None, fresh: bool
 ):
     (tmp_path / "run.zarr").mkdir()
     (tmp_path / "run.zarr" / "thesis.txt").write_text("years of work")
     if zarr_json is not None:
         (tmp_path / "run.zarr" / "zarr.json").write_text(zarr_json)
     before = contents(tmp_path)
-    with pytest.raises(
-        (MeasurementError, StoreError),
-        match=r"is not a run of geostat\. Name|the manifest is damaged\. Restore",
-    ):
-        measurement.measure(
-            asked,
-            tmp_path,
-            fresh=fresh,
-            console=Console(stage=lambda stage: pytest.fail("a model was loaded for it")),
-        )
+    refusal = r"is not a run of geostat\. Name|the manifest is damaged\. Restore"
+    console = Console(stage=failing("a model was loaded for it"))
+    with pytest.raises((MeasurementError, StoreError), match=refusal):
+        measured(asked, console, out=tmp_path, fresh=fresh)
     assert contents(tmp_path) == before
 
 
-BEFORE_THE_WEIGHTS = {
-    "n": ({"n": "41"}, "--n 41: 41 is above"),
-    "absent text": ({"text": (Path("absent.txt"),)}, "absent.txt: no such file"),
-    "too short": ({"length": 100}, "the longest document has 61 tokens, but --length is 100"),
-    "too few": ({"documents": 6}, "5 of 5 documents have 40 tokens or more, but --documents is 6"),
-    "no such head": ({"heads": ((4, 0),)}, "L4H0: no such head; layers run 0 to 3, heads 0 to 3"),
-    "too long": ({"length": 600}, "llama: reads at most 512 tokens, but a window has 600"),
-    "no such device": ({"device": "mps"}, "--device is mps, but PyTorch finds no such device"),
-}
+LETTERS = "abcdefghijklmnopqrstuvwxyz" * 3
+FILES = {"one.txt": LETTERS, "near.txt": f"zyx{LETTERS[3:]}", "body.jsonl": '{"body": "abc"}'}
 
 
-@pytest.mark.parametrize("name", BEFORE_THE_WEIGHTS)
-def test_what_needs_no_weights_is_refused_before_they_are_read(
-    tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch, name: str
-):
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    monkeypatch.setattr(
-        models, "load_weights", lambda *args, **options: pytest.fail("weights were read")
-    )
-    change, said = BEFORE_THE_WEIGHTS[name]
-    with pytest.raises((InputError, MeasurementError), match=re.escape(said)):
-        measurement.measure(dataclasses.replace(asked, **change), tmp_path / "out")
+def of_texts(*names: str) -> dict[str, Any]:
+    return {"text": tuple(map(Path, names)), "documents": len(names)}
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("change", "message"),
     [
-        ('{"body": "abc"}', "has no field 'text', only body"),
-        ('{"text": 3}', "field 'text' is of type int"),
-        ('{"text"', "is not JSON"),
-        ("\n", "holds no records"),
+        ({"n": "41"}, "--n 41: 41 is above"),
+        ({"length": 100}, "the longest document has 61 tokens, but --length is 100"),
+        ({"documents": 6}, "5 of 5 documents have 40 tokens or more, but --documents is 6"),
+        ({"heads": ((4, 0),)}, "L4H0: no such head; layers run 0 to 3, heads 0 to 3"),
+        ({"length": 600}, "llama: reads at most 512 tokens, but a window has 600"),
+        ({"device": "mps"}, "--device is mps, but PyTorch finds no such device"),
+        (of_texts("one.txt", "near.txt"), "of their runs of 5 tokens"),
+        (of_texts("builtin", "one.txt"), "expected a built-in text alone"),
+        (of_texts("body.jsonl"), "has no field 'text', only body"),
+        ({"out": Path("other")}, "was measured with corpus.name = random tokens"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_records_are_read_before_the_weights(
-    tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch, content: str, said: str
+def test_refusals_that_need_no_weights_come_before_reading_them(
+    tmp_path: Path, asked: CaptureOptions, monkeypatch: pytest.MonkeyPatch, change, message
 ):
-    monkeypatch.setattr(
-        models, "load_weights", lambda *args, **options: pytest.fail("weights were read")
-    )
-    (tmp_path / "notes.jsonl").write_text(content)
-    with pytest.raises(MeasurementError, match=said):
-        measurement.measure(
-            dataclasses.replace(asked, text=(tmp_path / "notes.jsonl",)), tmp_path / "out"
-        )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    monkeypatch.setattr(models, "load_weights", failing("weights were read"))
+    for name, text in FILES.items():
+        Path(name).write_text(text)
+    if "out" in change:
+        small_run(Path("other/run.zarr"), documents=1)
+    with pytest.raises(REFUSALS, match=re.escape(message)) as caught:
+        measured(asked, **{"out": Path("new")} | change)
+    assert "\n" not in str(caught.value)
+    assert not Path("new/run.zarr").exists()
 
 
-def test_text_that_is_not_there_is_refused_before_a_model_is_looked_for(
-    tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch
+def test_missing_text_is_refused_before_the_model_is_searched(
+    tmp_path: Path, asked: CaptureOptions, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(
-        models, "find", lambda *args, **options: pytest.fail("a model was looked for")
-    )
+    monkeypatch.setattr(models, "find", failing("a model was looked for"))
     with pytest.raises(MeasurementError, match=r"absent.txt: no such file"):
-        measurement.measure(
-            dataclasses.replace(asked, text=(Path("absent.txt"),)), tmp_path / "out"
-        )
+        measured(asked, text=(Path("absent.txt"),), out=tmp_path / "out")
 
 
 @pytest.mark.slow
 def test_a_full_disk_keeps_the_documents_before_it(
-    tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, asked: CaptureOptions, monkeypatch: pytest.MonkeyPatch
 ):
-    whole = measurement.measure(asked, tmp_path / "whole")
-    replace = journal.replace
+    whole = measured(asked, out=tmp_path / "whole")
+    replace_file = journal.replace
 
     def full(path: Path, content: bytes) -> None:
         if path.name.startswith("1-"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        replace(path, content)
+        replace_file(path, content)
 
     monkeypatch.setattr(journal, "replace", full)
-    with pytest.raises(
-        MeasurementError, match=r"no space left.*What was complete is kept.*run the same again"
-    ):
-        measurement.measure(asked, tmp_path / "full")
+    remedy = r"no space left.*Completed work is kept.*run the same command again"
+    with pytest.raises(MeasurementError, match=remedy):
+        measured(asked, out=tmp_path / "full")
     monkeypatch.undo()
     kept = Store.open(tmp_path / "full" / "run.zarr")
     assert [row["name"] for row in kept.documents] == [whole.documents[0]["name"]]
     check(kept.path, kept.attributes)
-    measurement.measure(asked, tmp_path / "full")
+    measured(asked, out=tmp_path / "full")
     assert contents(kept.path) == contents(whole.path)
 
 
-@pytest.mark.parametrize(("weight", "where"), [("v_proj", "kv_head 1"), ("q_proj", "head 2")])
-def test_a_captured_row_with_nan_names_document_layer_and_head(
-    tmp_path: Path, asked: Settings, weight: str, where: str
+def test_equal_captures_are_equal_byte_by_byte(
+    tmp_path: Path, asked: CaptureOptions, captured: Path
 ):
-    model = tiny("llama")
-    with torch.no_grad():
-        getattr(model.model.layers[2].self_attn, weight).weight[
-            32 if weight == "q_proj" else 16
-        ] = float("nan")
-    model.save_pretrained(tmp_path / "model")
-    letters(bos=True).save_pretrained(tmp_path / "model")
-    with pytest.raises(
-        MeasurementError,
-        match=rf"text 0.txt', layer 2, {where}: NaN or infinity in the captured row",
-    ):
-        measurement.measure(
-            dataclasses.replace(asked, model=str(tmp_path / "model")), tmp_path / "out"
-        )
-    assert not (tmp_path / "out").exists()
-
-
-def test_equal_captures_are_equal_byte_by_byte(tmp_path: Path, asked: Settings):
-    one, two = (measurement.measure(asked, tmp_path / name) for name in ("one", "two"))
-    assert contents(one.path) == contents(two.path)
-
-
-@pytest.mark.slow
-def test_results_stay_where_an_equal_run_is_measured_again(
-    confronted: Store, model_folder: Path, text_folder: Path
-):
-    """That fits and bounds made anew are equal byte by byte stands in `test_damage`."""
-    before = contents(confronted.path)
-    same = Settings(model=str(model_folder), text=(text_folder,), documents=3, length=LENGTH)
-    again = measurement.measure(same, confronted.path.parent)
-    assert again.results == [
-        "envelope",
-        "heads",
-        "ingredients",
-        "norms",
-        "pooled",
-        "sensitivity",
-        "separable",
-        "similarity",
-        "sink",
-        "sinks_found",
-        "summary",
-        "verdicts",
-        "weights",
-    ]
-    assert contents(confronted.path) == before
+    assert contents(measured(asked, out=tmp_path).path) == contents(captured)
 
 
 @pytest.fixture
@@ -285,106 +173,106 @@ def confronted(finished: Finished, tmp_path: Path) -> Store:
 
 
 @pytest.mark.slow
-def test_new_fits_take_away_what_rested_on_the_old_ones(confronted: Store, tmp_path: Path):
-    store = confronted
+def test_results_are_kept_when_an_equal_run_is_captured_again(
+    confronted: Store, asked: CaptureOptions
+):
+    """`test_damage` tests that recomputed fits and bounds are equal byte for byte."""
+    before, results = contents(confronted.path), confronted.results
+    assert {"norms", "envelope", "verdicts", "summary"} <= set(results)
+    again = measured(asked, documents=3, n="default", out=confronted.path.parent)
+    assert again.results == results
+    assert contents(confronted.path) == before
+
+
+@pytest.mark.slow
+def test_new_fits_delete_results_of_the_old_ones(confronted: Store, tmp_path: Path):
     for name in ("ingredients", "predictive", "sensitivity"):
-        store.put({name: store.read("sink")})  # whatever it holds
-    assert set(store.results) >= set(CONFRONTED)
-    pipeline.fit(store)
-    assert not set(store.results) & set(CONFRONTED)
+        confronted.put({name: confronted.read("sink")})  # with any content
+    assert set(confronted.results) >= set(CONFRONTED)
+    pipeline.fit(confronted)
+    assert not set(confronted.results) & set(CONFRONTED)
     with pytest.raises(InputError, match="has not been confronted with the theory yet"):
-        render.write_report(store, tmp_path / "out")
+        render.write_report(confronted, tmp_path / "out")
 
 
-@pytest.mark.parametrize("stage", ["fit", pytest.param("confront", marks=pytest.mark.slow)])
-def test_a_stage_stopped_half_way_leaves_the_earlier_results_whole(
-    confronted: Store, monkeypatch: pytest.MonkeyPatch, stage: str
+def interrupt(*args: object, **options: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.usefixtures("no_fits")
+@pytest.mark.parametrize(
+    ("run", "step"),
+    [
+        (pipeline.fit, "fit_pooled"),
+        pytest.param(
+            lambda store: pipeline.confront(store, points=3), "analyses", marks=pytest.mark.slow
+        ),
+    ],
+    ids=["fit", "confront"],
+)
+def test_an_interrupted_stage_keeps_the_earlier_results(
+    confronted: Store, monkeypatch: pytest.MonkeyPatch, run: Callable[[Store], object], step: str
 ):
     before = contents(confronted.path.parent)
-
-    def stop(*args, **keywords) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(stages, "fit_pooled" if stage == "fit" else "experiments", stop)
-    for name in ("fit_norms", "fit_similarity", "fit_weights"):
-        monkeypatch.setattr(stages, name, lambda captured, progress=None: xr.Dataset())
+    monkeypatch.setattr(stages, step, interrupt)
     with pytest.raises(KeyboardInterrupt):
-        pipeline.fit(confronted) if stage == "fit" else pipeline.confront(confronted, points=3)
+        run(confronted)
     assert contents(confronted.path.parent) == before
     assert {"norms", "verdicts", "summary"} <= set(Store.open(confronted.path).results)
 
 
 @pytest.mark.usefixtures("no_fits")
-def test_more_documents_drop_the_results_of_fewer(tmp_path: Path, asked: Settings):
-    store = measurement.measure(asked, tmp_path)
-    pipeline.fit(store)
-    grown = measurement.measure(dataclasses.replace(asked, documents=3), tmp_path)
+def test_new_documents_delete_results_of_fewer_documents(
+    two_documents: Store, tmp_path: Path, asked: CaptureOptions
+):
+    pipeline.fit(two_documents)
+    grown = measured(asked, documents=3, out=tmp_path)
     assert len(grown.documents) == 3
     assert grown.results == []
-    with pytest.raises(
-        InputError,
-        match=r"has no fits yet \(norms, similarity, weights missing\). Run `geostat fit",
-    ):
+    missing = r"has no fits yet \(norms, similarity, weights missing\). Run `geostat fit"
+    with pytest.raises(InputError, match=missing):
         pipeline.confront(grown)
 
 
-def test_stages_out_of_order_are_refused(tmp_path: Path):
-    store = Store.open(small_run(tmp_path / "run.zarr", documents=1).path)
+def test_stages_out_of_order_are_refused(two_documents: Store, tmp_path: Path):
+    store = two_documents
     with pytest.raises(InputError, match="has no fits yet"):
         pipeline.confront(store)
+    kwargs = {"run": store.path, "out": tmp_path / "out"}
     for write in (
-        render.write_report,
-        partial(render.write_part, "tables"),
-        partial(render.write_part, "figures"),
+        lambda: render.write_report(store, tmp_path / "out"),
+        lambda: render.write_tables(store, TablesOptions(**kwargs)),
+        lambda: render.write_figures(store, FiguresOptions(**kwargs)),
     ):
         with pytest.raises(InputError, match="has not been confronted with the theory yet"):
-            write(store, tmp_path / "out")
+            write()
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("stage", [pipeline.fit, pipeline.confront])
-def test_a_stage_that_writes_is_the_only_one_that_does(tmp_path: Path, stage):
-    store = small_run(tmp_path / "run.zarr", documents=1)
-    before = contents(tmp_path)
-    with (
-        alone(store.path),
-        pytest.raises(
-            MeasurementError, match="another geostat command is writing there, expected no other"
-        ),
-    ):
-        stage(store)
-    assert contents(tmp_path) == before
-
-
-def test_a_run_without_a_complete_document_cannot_be_fitted(tmp_path: Path):
-    made = small_run(tmp_path / "run.zarr", documents=1)
-    attributes = manifest.read_root(made.path)
+def test_a_run_without_a_complete_document_cannot_be_fitted(two_documents: Store):
+    path = two_documents.path
+    attributes = manifest.read_root(path)
     attributes["manifest"]["rows"] = no_rows(attributes["manifest"]["run"])
-    manifest.save(made.path, attributes)
-    (made.path / "capture/document/documents.jsonl").unlink()
-    for name, _ in manifest.by_document(made.path, attributes["manifest"]["layout"]):
-        shutil.rmtree(made.path / name / "c")
+    manifest.save(path, attributes)
+    (path / "capture/document/documents.jsonl").unlink()
+    for name, _ in manifest.by_document(path, attributes["manifest"]["layout"]):
+        shutil.rmtree(path / name / "c")
     with pytest.raises(InputError, match="holds no complete document"):
-        pipeline.fit(Store.open(made.path))
+        pipeline.fit(Store.open(path))
 
 
 @pytest.mark.slow
-def test_documents_kept_from_an_interrupted_run_can_be_fitted(tmp_path: Path, asked: Settings):
-    def stop(progress) -> None:
-        if progress.documents == 1 and progress.layer == 2:
-            raise KeyboardInterrupt
-
+def test_documents_of_an_interrupted_run_can_be_fitted(tmp_path: Path, asked: CaptureOptions):
     with pytest.raises(KeyboardInterrupt, match=r"1 of 2 documents are kept in .*--resume"):
-        measurement.measure(asked, tmp_path, console=Console(captured=stop))
+        measured(asked, stopping_in_the_second_document(), out=tmp_path)
     store = Store.open(tmp_path / "run.zarr")
     assert (pipeline.fit(store)["norms"]["documents"] == 1).all()
 
 
 @pytest.mark.slow
-def test_results_interrupted_while_they_are_written_do_not_count(
-    tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch
+def test_partially_written_results_are_ignored(
+    two_documents: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    store = measurement.measure(asked, tmp_path)
     before = contents(tmp_path)
     write, seen = module.write_group, []
 
@@ -396,59 +284,45 @@ def test_results_interrupted_while_they_are_written_do_not_count(
 
     monkeypatch.setattr(module, "write_group", stop)
     with pytest.raises(KeyboardInterrupt):
-        pipeline.fit(store)
+        pipeline.fit(two_documents)
     assert seen == ["norms", "similarity"]
     assert contents(tmp_path) == before
 
 
-def test_damage_is_told_apart_from_bad_input(tmp_path: Path, asked: Settings):
-    store = measurement.measure(asked, tmp_path)
-    chunk = next(
-        file
-        for file in (store.path / "capture" / "attention_weight" / "c" / "0").rglob("*")
-        if file.is_file()
-    )
-    chunk.unlink()
-    with pytest.raises(
-        StoreError, match=r"attention_weight/c/0/0/0/0: damaged, for it is missing.*--fresh"
-    ):
-        measurement.measure(asked, tmp_path)
-    assert len(measurement.measure(asked, tmp_path, fresh=True).documents) == 2
+def test_damage_raises_store_error_and_fresh_measures_again(
+    two_documents: Store, tmp_path: Path, asked: CaptureOptions
+):
+    chunks = (two_documents.path / "capture" / "attention_weight" / "c" / "0").rglob("*")
+    next(file for file in chunks if file.is_file()).unlink()
+    message = r"attention_weight/c/0/0/0/0: damaged, because it is missing.*--fresh"
+    with pytest.raises(StoreError, match=message):
+        measured(asked, out=tmp_path)
+    assert len(measured(asked, out=tmp_path, fresh=True).documents) == 2
 
 
 @pytest.mark.slow
-def test_a_console_hears_every_stage_and_how_far_it_is(tmp_path: Path, asked: Settings):
+def test_a_console_receives_every_stage_and_its_progress(tmp_path: Path, asked: CaptureOptions):
     stages: list[str] = []
     far: dict[str, float] = {}
     console = Console(
         stage=stages.append, fraction=lambda stage, fraction: far.update({stage: fraction})
     )
-    one = dataclasses.replace(asked, documents=1)
-    store = measurement.measure(one, tmp_path, null=False, console=console)
+    store = measured(asked, console, documents=1, out=tmp_path, null=False)
     pipeline.fit(store, console=console)
     pipeline.confront(store, editions=("sharp",), points=2, console=console)
+    fits = ["fit norms", "fit similarity", "fit weights"]
+    bounds = ["confront", "cost of assumptions", "sensitivity of the bounds"]
     assert stages == [
-        "read the text",
-        "load the model",
-        "capture",
-        "fit norms",
-        "fit similarity",
-        "fit weights",
-        "fit pooled heads",
-        "confront",
-        "cost of assumptions",
-        "sensitivity of the bounds",
-        "experiments",
+        *("read the text", "load the model", "capture"),
+        *(*fits, "fit pooled heads"),
+        *(*bounds, "analyses"),
     ]
-    fits = {"fit norms": 1, "fit similarity": 1, "fit weights": 1}
-    assert far == fits | {
-        stage: 1 for stage in ("confront", "cost of assumptions", "sensitivity of the bounds")
-    }
+    assert far == dict.fromkeys(fits + bounds, 1)
     assert "null" not in store.tree().children
 
 
 @pytest.mark.slow
-def test_the_shortest_window_goes_the_whole_way(tmp_path: Path):
+def test_the_shortest_window_passes_all_stages(tmp_path: Path):
     run_tree(tmp_path / "run.zarr", documents=2, length=LEAST_LENGTH)
     store = Store.open(tmp_path / "run.zarr")
     pipeline.fit(store)
@@ -456,8 +330,8 @@ def test_the_shortest_window_goes_the_whole_way(tmp_path: Path):
     assert len(confronted["summary"].attrs["sentences"]) == 5
 
 
-def test_a_run_tells_what_its_tokens_stand_for(finished: Finished):
-    told = finished.tree.attrs["token_texts"]
-    assert told["id"] == np.unique(finished.tree["capture"]["token_id"].values).tolist()
-    assert len(told["text"]) == len(told["id"])
-    assert all(told["text"])
+def test_a_run_records_the_text_of_its_tokens(finished: Finished):
+    texts = finished.tree.attrs["token_texts"]
+    assert texts["id"] == np.unique(finished.tree["capture"]["token_id"].values).tolist()
+    assert len(texts["text"]) == len(texts["id"])
+    assert all(texts["text"])

@@ -1,37 +1,45 @@
-"""run.json: the wall times and the machine of a run, beside its store."""
+"""run.json: wall times, commands and machine of a run."""
 
-import dataclasses
 import errno
 import json
 import os
 import shutil
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from support.places import contents
-from support.runs import small_run
-from support.spine import Finished
+from support.spine import Finished, measured, stopping_in_the_second_document
 
 from empirical.errors import InputError as MeasurementError
+from empirical.store.store import Store
 from empirical.store.stored_run import StoredRun
-from geostat.runs import files, measurement, pipeline, render
-from geostat.runs.console import Console
+from geostat.runs import files, pipeline, render
 from geostat.runs.files import capture_session, commands_of, seconds_of
-from geostat.runs.settings import Settings
+from geostat.runs.options import CaptureOptions
 
 
-def test_run_json_lies_beside_the_store_and_tells_the_seconds_of_each_stage(finished: Finished):
-    beside = json.loads((finished.out / "run.json").read_text())
-    assert set(beside["seconds"]) == {"capture", "fit", "confront"}
-    assert all(seconds >= 0 for seconds in beside["seconds"].values())
-    assert "torch_threads" in beside["machine"]
+def recorded(out: Path) -> dict:
+    return json.loads((out / "run.json").read_text())
 
 
-def test_a_report_is_no_part_of_the_record(
+def documents_of(record: dict) -> list[int]:
+    return [session["documents"] for session in record["captures"]]
+
+
+def test_run_json_next_to_the_store_records_seconds_by_stage(finished: Finished):
+    record = recorded(finished.out)
+    assert set(record["seconds"]) == {"capture", "fit", "confront"}
+    assert all(seconds >= 0 for seconds in record["seconds"].values())
+    assert "torch_threads" in record["machine"]
+
+
+def test_a_report_does_not_change_run_json(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """So a second report equals the first."""
+    """A second report therefore equals the first."""
     shutil.copytree(finished.out, tmp_path / "a")
     monkeypatch.setattr("sys.argv", ["/bin/geostat", "report", "a"])
     monkeypatch.setattr("reports.page.page.write_page", lambda tree, out, **known: out)
@@ -40,78 +48,72 @@ def test_a_report_is_no_part_of_the_record(
     assert contents(tmp_path) == before
 
 
-def recorded(out: Path) -> dict:
-    return json.loads((out / "run.json").read_text())
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_fits")
-def test_run_json_adds_up_the_sessions_of_a_capture(tmp_path: Path, asked: Settings):
-    def stop(progress) -> None:
-        if progress.documents == 1 and progress.layer == 2:
-            raise KeyboardInterrupt
-
+def test_run_json_sums_the_sessions_of_a_capture(tmp_path: Path, asked: CaptureOptions):
+    asked = replace(asked, out=tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        measurement.measure(asked, tmp_path, console=Console(captured=stop))
-    assert [session["documents"] for session in recorded(tmp_path)["captures"]] == [1]
-    pipeline.fit(measurement.measure(asked, tmp_path))
+        measured(asked, stopping_in_the_second_document())
+    assert documents_of(recorded(tmp_path)) == [1]
+    pipeline.fit(measured(asked))
     two = recorded(tmp_path)
-    assert [session["documents"] for session in two["captures"]] == [1, 1]
-    assert two["seconds"]["capture"] == pytest.approx(
-        sum(session["seconds"] for session in two["captures"])
-    )
+    assert documents_of(two) == [1, 1]
+    seconds = sum(session["seconds"] for session in two["captures"])
+    assert two["seconds"]["capture"] == pytest.approx(seconds)
     assert set(two["seconds"]) == {"capture", "fit"}
-    measurement.measure(asked, tmp_path)
+    measured(asked)
     assert recorded(tmp_path) == two, "a repeat that measures nothing changes nothing"
-    measurement.measure(dataclasses.replace(asked, documents=4), tmp_path)
-    more = recorded(tmp_path)
-    assert [session["documents"] for session in more["captures"]] == [1, 1, 2]
-    assert set(more["seconds"]) == {"capture"}, (
-        "the fits of fewer documents are gone, and so are their times"
-    )
-    measurement.measure(asked, tmp_path, fresh=True)
-    assert [session["documents"] for session in recorded(tmp_path)["captures"]] == [2]
+    measured(asked, documents=4)
+    assert documents_of(recorded(tmp_path)) == [1, 1, 2]
+    # The fits of fewer documents are gone, and so are their times.
+    assert set(recorded(tmp_path)["seconds"]) == {"capture"}
+    measured(asked, fresh=True)
+    assert documents_of(recorded(tmp_path)) == [2]
 
 
 @pytest.mark.usefixtures("no_fits")
-def test_a_capture_that_was_killed_before_it_could_record_itself_is_recorded_without_its_seconds(
-    tmp_path: Path, asked: Settings
+def test_a_killed_capture_is_recorded_without_seconds(
+    two_documents: Store, tmp_path: Path, asked: CaptureOptions
 ):
-    measurement.measure(asked, tmp_path)
     machine = recorded(tmp_path)["machine"]
     (tmp_path / "run.json").unlink()
-    measurement.measure(asked, tmp_path)
+    measured(asked, out=tmp_path)
     assert recorded(tmp_path) == {"captures": [], "machine": machine}
 
 
-@pytest.mark.usefixtures("no_fits")
-@pytest.mark.parametrize("killed", ["before it recorded itself", "before it sent that", "after"])
-def test_the_record_of_a_run_at_a_url_is_sent_after_a_kill(
-    tmp_path: Path, asked: Settings, killed: str, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("GEOSTAT_CACHE", str(tmp_path / "cache"))
-    url = Path(f"file://{tmp_path}/far/run.zarr")
-    there = tmp_path / "far/run.json"
-    with monkeypatch.context() as patch, suppress(SystemExit):
-        if killed == "before it recorded itself":  # nothing is written as the process is gone
-            patch.setattr(files, "_add_session", _gone)
-        elif killed == "before it sent that":
-            patch.setattr(files, "alone", _gone)
-        measurement.measure(asked, url)
-    assert there.exists() == (killed == "after")
-    measurement.measure(asked, url)
-    sessions = json.loads(there.read_text())["captures"]
-    assert sessions == [] if killed == "before it recorded itself" else len(sessions) == 1
-
-
-def _gone(*_: object) -> None:
+def killed(*_: object) -> None:
     raise SystemExit
 
 
 @pytest.mark.usefixtures("no_fits")
-def test_a_full_disk_leaves_run_json_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    store = small_run(tmp_path / "run.zarr", documents=1)
-    (tmp_path / "run.json").write_text('{"seconds": {"capture": 5.0}}')
+@pytest.mark.parametrize(
+    ("step", "uploaded", "sessions"),
+    [("_add_session", False, 0), ("alone", False, 1), (None, True, 1)],
+    ids=["killed before it recorded itself", "killed before it sent that", "not killed"],
+)
+def test_the_record_of_a_remote_run_is_uploaded_after_a_kill(
+    tmp_path: Path,
+    asked: CaptureOptions,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str | None,
+    uploaded: bool,
+    sessions: int,
+):
+    monkeypatch.setenv("GEOSTAT_CACHE", str(tmp_path / "cache"))
+    url = Path(f"file://{tmp_path}/far/run.zarr")
+    with monkeypatch.context() as patch, suppress(SystemExit):
+        if step is not None:
+            patch.setattr(files, step, killed)
+        measured(asked, out=url)
+    assert (tmp_path / "far/run.json").exists() == uploaded
+    measured(asked, out=url)
+    assert len(recorded(tmp_path / "far")["captures"]) == sessions
+
+
+@pytest.mark.usefixtures("no_fits")
+def test_a_full_disk_keeps_run_json_intact(
+    two_documents: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     before = contents(tmp_path)["run.json"]
 
     def full(path: Path, text: str) -> None:
@@ -119,49 +121,43 @@ def test_a_full_disk_leaves_run_json_whole(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr("geostat.runs.files.replace", full)
     with pytest.raises(MeasurementError, match=r"run\.json: no space left"):
-        pipeline.fit(store)
+        pipeline.fit(two_documents)
     assert contents(tmp_path)["run.json"] == before
 
 
 @pytest.mark.usefixtures("no_fits")
 @pytest.mark.parametrize("text", ["{", "[1]", ""])
-def test_a_damaged_run_json_is_replaced(tmp_path: Path, text: str):
-    store = small_run(tmp_path / "run.zarr", documents=1)
+def test_a_damaged_run_json_is_replaced(two_documents: Store, tmp_path: Path, text: str):
     (tmp_path / "run.json").write_text(text)
-    pipeline.fit(store)
-    assert set(json.loads((tmp_path / "run.json").read_text())["seconds"]) == {"fit"}
+    pipeline.fit(two_documents)
+    assert set(recorded(tmp_path)["seconds"]) == {"fit"}
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_fits")
-def test_the_commands_that_made_a_run_are_kept_and_shown(
-    tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch
+def test_the_commands_of_a_run_are_recorded_and_shown(
+    tmp_path: Path, asked: CaptureOptions, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("sys.argv", ["/bin/geostat", "capture", "a model", "--out", "x"])
-    store = measurement.measure(asked, tmp_path)
-    monkeypatch.setattr("sys.argv", ["/bin/geostat", "fit", "x"])
+    asked = replace(asked, out=tmp_path)
+    called = partial(monkeypatch.setattr, "sys.argv")
+    called(["/bin/geostat", "capture", "a model", "--out", "x"])
+    store = measured(asked)
+    called(["/bin/geostat", "fit", "x"])
     pipeline.fit(store)
     assert commands_of(store.path) == ["geostat capture 'a model' --out x", "geostat fit x"]
-    monkeypatch.setattr("sys.argv", ["/bin/pytest"])
+    called(["/bin/pytest"])
     pipeline.fit(store)
     assert commands_of(store.path) == ["geostat capture 'a model' --out x"]
-    measurement.measure(asked, tmp_path, fresh=True)
+    measured(asked, fresh=True)
     assert commands_of(store.path) == []
 
 
-def test_seconds_that_none_took_are_passed_over(tmp_path: Path):
-    told = {"a": 10**400, "b": 1e308, "c": -5, "d": True, "e": "1", "capture": 1.5, "fit": 2}
-    (tmp_path / "run.json").write_text(json.dumps({"seconds": told}))
+def test_invalid_seconds_and_sessions_are_ignored(tmp_path: Path):
+    seconds = {"a": 10**400, "b": 1e308, "c": -5, "d": True, "e": "1", "f": None}
+    sessions = [None, {"seconds": "x"}, {"seconds": 10**400}, {"documents": 1, "seconds": 2.0}]
+    record = {"captures": sessions, "seconds": seconds | {"capture": 1.5, "fit": 2}}
+    (tmp_path / "run.json").write_text(json.dumps(record), encoding="utf-8")
     assert seconds_of(tmp_path / "run.zarr") == {"capture": 1.5, "fit": 2.0}
-
-
-def test_records_that_are_none_are_passed_over(tmp_path: Path):
-    known = {
-        "captures": [None, {"seconds": "x"}, {"seconds": 10**400}, {"documents": 1, "seconds": 2.0}]
-    }
-    known["seconds"] = {"capture": None, "fit": 1.5}
-    (tmp_path / "run.json").write_text(json.dumps(known), encoding="utf-8")
-    assert seconds_of(tmp_path / "run.zarr") == {"fit": 1.5}
     with capture_session(tmp_path / "run.zarr") as kept:
         kept.append(2)
-    assert [session["documents"] for session in recorded(tmp_path)["captures"]] == [1, 1]
+    assert documents_of(recorded(tmp_path)) == [1, 1]

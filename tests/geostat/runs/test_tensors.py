@@ -1,6 +1,4 @@
-"""Runs of tensors from elsewhere: the numbers of a capture of the same model, bit for bit; resume;
-what the page says of them.
-"""
+"""Runs from tensors of another program: equal to a capture bit for bit, resumable, reported."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +11,7 @@ import torch
 import xarray as xr
 from support.families import FAMILIES, OTHERS, tiny
 from support.places import contents
-from support.spine import LENGTH, geostat, refused
+from support.spine import LENGTH, geostat
 from transformers import PreTrainedModel
 
 import geostat as gs
@@ -22,24 +20,23 @@ from empirical.tap.tap import TappedLayer, tap
 from geostat.errors import InputError
 
 LAYERS = 2
-SIZES = "1,2,5-7,20"
+FEW: dict[str, Any] = {"n": "1,2,9", "null": False}
 QUICK = [("gpt_oss", "last:3")]
-"""Grouped queries, learned sinks and windows, several queries."""
+"""Models with grouped queries, learned sinks and sliding windows."""
 ALL = [(family, "last") for family in (*FAMILIES, *OTHERS)] + [("llama", "every:8")]
 
 
 def tapped(
     model: PreTrainedModel, token_ids: np.ndarray, queries: list[int]
 ) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """What the tap hands over, as arrays (document, layer, …), and the visible tokens."""
+    """Return tapped arrays (document, layer, …) and the number of visible tokens."""
     weights, states, visible = [], [], []
     for row in token_ids:
         layers: list[TappedLayer] = []
-        at = torch.tensor([queries])
-        tap(model, torch.as_tensor(row[None]), layers.append, queries=at)
-        weights.append(np.stack([one.alpha[0].numpy() for one in layers]))
-        states.append(np.stack([one.values[0].numpy() for one in layers]))
-        visible = [int(one.visible[0, -1].sum()) for one in layers]
+        tap(model, torch.as_tensor(row[None]), layers.append, queries=torch.tensor([queries]))
+        weights.append(np.stack([layer.alpha[0].numpy() for layer in layers]))
+        states.append(np.stack([layer.values[0].numpy() for layer in layers]))
+        visible = [int(layer.visible[0, -1].sum()) for layer in layers]
     return np.stack(weights), np.stack(states), visible
 
 
@@ -47,45 +44,45 @@ def tokens(documents: int = 2) -> np.ndarray:
     return np.random.default_rng(0).integers(3, 90, (documents, LENGTH))
 
 
-def arrays(documents: int = 2, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    chance = np.random.default_rng(seed)
+def arrays(documents: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    chance = np.random.default_rng(0)
     alpha = chance.dirichlet(np.full(LENGTH, 0.3), size=(documents, LAYERS, 4))
     values = chance.normal(size=(documents, LAYERS, 2, LENGTH, 8))
     return alpha.astype(np.float32), values.astype(np.float32)
 
 
 @pytest.mark.parametrize(
-    ("family", "queries"), [*QUICK, *(pytest.param(*one, marks=pytest.mark.slow) for one in ALL)]
+    ("family", "queries"), [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in ALL)]
 )
-def test_tapped_tensors_give_a_captures_numbers_bit_for_bit(
-    family: str, queries: str, tmp_path: Path
-):
-    model, ids = tiny(family), tokens()
+def test_tapped_tensors_equal_a_capture_bit_for_bit(family: str, queries: str, tmp_path: Path):
+    model, ids, n = tiny(family), tokens(), "1,2,5-7,20"
     captured = gs.capture(
-        model, documents=ids, length=LENGTH, n=SIZES, queries=queries, out=tmp_path / "captured"
+        model, documents=ids, length=LENGTH, n=n, queries=queries, out=tmp_path / "captured"
     )
     rows = {"last": [39], "last:3": [37, 38, 39], "every:8": [15, 23, 31, 39]}[queries]
     alpha, values, visible = tapped(model.get_decoder(), ids, rows)
-    if len(rows) == 1:
-        alpha = alpha[:, :, 0]
-    given = gs.from_tensors(
-        alpha,
+    run = gs.from_tensors(
+        alpha[:, :, 0] if len(rows) == 1 else alpha,
         values,
         token_ids=ids,
         visible=visible,
         queries=None if queries == "last:3" else queries,
-        n=SIZES,
-        out=tmp_path / "given",
+        n=n,
+        out=tmp_path / "tensors",
     )
-    assert set(given.children) == set(captured.children) >= {"capture", "null", "sinks"}
+    assert set(run.children) == set(captured.children) >= {"capture", "null", "sinks"}
     for name in captured.children:
         expected = captured[name].to_dataset().drop_attrs()
-        xr.testing.assert_identical(given[name].to_dataset().drop_attrs(), expected)
-    assert given.attrs["queries"] == captured.attrs["queries"]
-    assert given.attrs["parity"] == {"checked": False}
+        xr.testing.assert_identical(run[name].to_dataset().drop_attrs(), expected)
+    assert run.attrs["queries"] == captured.attrs["queries"]
+    assert run.attrs["parity"] == {"checked": False}
 
 
-def test_files_and_iterators_give_the_store_of_the_arrays(tmp_path: Path):
+def assert_equal_stores(first: Path, second: Path) -> None:
+    assert contents(first / "run.zarr") == contents(second / "run.zarr")
+
+
+def test_files_and_iterators_write_the_store_of_the_arrays(tmp_path: Path):
     alpha, values = arrays()
     names = ["first", "second"]
     asked: dict[str, Any] = {"n": "1,2,9", "null": False, "names": names}
@@ -104,7 +101,7 @@ def test_files_and_iterators_give_the_store_of_the_arrays(tmp_path: Path):
     assert contents(tmp_path / "files" / "run.zarr") == expected
 
 
-def test_layers_may_come_in_memory_that_is_used_again(tmp_path: Path):
+def test_layers_may_reuse_one_buffer(tmp_path: Path):
     alpha, values = map(torch.as_tensor, arrays())
     asked: dict[str, Any] = {"n": "1,2,9", "count": 2, "layers": LAYERS}
 
@@ -122,82 +119,65 @@ def test_layers_may_come_in_memory_that_is_used_again(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_where_it_stopped_and_compares_what_it_holds(tmp_path: Path):
+def test_an_interrupted_run_is_resumed_and_its_documents_compared(tmp_path: Path):
     alpha, values = arrays(3)
-    asked: dict[str, Any] = {"n": "1,2,9", "null": False}
+    cut, whole = tmp_path / "cut", tmp_path / "whole"
 
     def broken() -> Iterator[Any]:
         yield alpha[0], values[0]
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt, match="1 of 3 documents are kept"):
-        gs.from_tensors(broken(), count=3, out=tmp_path / "cut", **asked)
+        gs.from_tensors(broken(), count=3, out=cut, **FEW)
     other = alpha.copy()
     other[0, 1, 2] = other[0, 1, 2, ::-1]
-    with pytest.raises(InputError, match="its tensors are not those of 'document 0', which this"):
-        gs.from_tensors(other, values, out=tmp_path / "cut", **asked)
-    gs.from_tensors(alpha, values, out=tmp_path / "cut", **asked)
-    gs.from_tensors(alpha, values, out=tmp_path / "whole", **asked)
-    expected = contents(tmp_path / "whole" / "run.zarr")
-    assert contents(tmp_path / "cut" / "run.zarr") == expected
+    differing = "its tensors differ from those of"
+    with pytest.raises(InputError, match=f"{differing} 'document 0', which this"):
+        gs.from_tensors(other, values, out=cut, **FEW)
+    for out in (cut, whole):
+        gs.from_tensors(alpha, values, out=out, **FEW)
+    assert_equal_stores(cut, whole)
     with pytest.raises(InputError, match=r"was measured with model\.id"):
-        gs.from_tensors(alpha, values, model="another", out=tmp_path / "cut", **asked)
-    known = {"token_ids": tokens(3), "out": tmp_path / "known", **asked}
+        gs.from_tensors(alpha, values, model="another", out=cut, **FEW)
+    known = {"token_ids": tokens(3), "out": tmp_path / "known", **FEW}
     gs.from_tensors(alpha, values, **known)
-    with pytest.raises(InputError, match="its tensors are not those of"):  # the tokens are the same
+    with pytest.raises(InputError, match=differing):  # the tokens are the same
         gs.from_tensors(other, values, **known)
 
 
-def test_a_fault_in_a_later_document_keeps_those_before_it(tmp_path: Path):
+def test_an_invalid_document_keeps_the_earlier_ones(tmp_path: Path):
     alpha, values = arrays(3)
     alpha[2, 1, 3, 7] = np.nan
     with pytest.raises(InputError, match="document 'document 2', layer 1, head 3: alpha hold NaN"):
-        gs.from_tensors(alpha, values, n="1,2,9", null=False, out=tmp_path)
+        gs.from_tensors(alpha, values, out=tmp_path, **FEW)
     assert len(Store.open(tmp_path / "run.zarr").documents) == 2
 
 
 @pytest.mark.parametrize(
-    ("asked", "error", "said"),
+    ("kwargs", "error", "message"),
     [
         ({"n": "0"}, InputError, "n 0: sizes 0 to 0, expected 1 to 40"),
-        ({"n": "41"}, InputError, "is above the 40 tokens"),
         ({"n": [1, 41]}, InputError, "41 is above the 40 tokens"),
         ({"n": 0}, InputError, "n 0: sizes 0 to 0, expected 1 to 40"),
         ({"heads": ((3, 0),)}, InputError, "L3H0: no such head; layers run 0 to 1"),
         ({"convention": "other"}, InputError, "convention other: expected one of"),
         ({"length": 40}, TypeError, "from_tensors() has no keyword 'length', expected one of n,"),
-        ({"count": 3}, InputError, "alpha: 2 and 3 documents are told of"),
-        ({"names": ["a"]}, InputError, "alpha: 1 and 2 documents are told of"),
+        ({"count": 3}, InputError, "alpha: 2 and 3 documents are given"),
+        ({"names": ["a"]}, InputError, "alpha: 1 and 2 documents are given"),
     ],
 )
-def test_what_is_asked_for_wrongly_is_refused(tmp_path: Path, asked: dict, error: type, said: str):
-    with pytest.raises(error, match=re.escape(said)) as caught:
-        gs.from_tensors(*arrays(), out=tmp_path / "out", **asked)
+def test_invalid_arguments_are_refused(tmp_path: Path, kwargs: dict, error: type, message: str):
+    with pytest.raises(error, match=re.escape(message)) as caught:
+        gs.from_tensors(*arrays(), out=tmp_path / "out", **kwargs)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
 
 
-def test_the_command_refuses_in_one_line(tmp_path: Path):
-    (tmp_path / "a.npz").write_bytes(b"PK")
-    line = refused_by_ingest("ingest", tmp_path / "a.npz", "--out", tmp_path / "out")
-    assert line.startswith(f"{tmp_path}/a.npz: cannot be read as .npz (")
-    line = refused_by_ingest("ingest", tmp_path / "a.npz", "--fresh", "--resume")
-    assert line.startswith("--fresh and --resume were both given")
-    assert not (tmp_path / "out").exists()
-
-
-def refused_by_ingest(*words: Any) -> str:
-    said = geostat(*words)
-    lines = said.stderr.splitlines(keepends=True)
-    kept = "".join(line for line in lines if line != "geostat: look at the files\n")
-    return refused(type(said)(said.code, said.stdout, kept))
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_figure")
-def test_a_run_without_tokens_is_reported_and_says_that_nobody_checked_it(tmp_path: Path):
+def test_a_run_without_tokens_reports_that_the_tensors_are_unchecked(tmp_path: Path):
     alpha, values = arrays(3)
-    values[:, :, :, 20] *= 0.1  # a token that is short and much attended, away from position 0
+    values[:, :, :, 20] *= 0.1  # a sink away from position 0: small norm, large weight
     alpha[..., 20] += 0.4
     alpha /= alpha.sum(axis=-1, keepdims=True)
     run = gs.from_tensors(alpha, values, model="my own <b>code</b>", n="1,2,8,20", out=tmp_path)
@@ -209,9 +189,12 @@ def test_a_run_without_tokens_is_reported_and_says_that_nobody_checked_it(tmp_pa
     assert "token_id" not in env["sinks_found"]
     assert int(env["sinks_found"]["first_is_bos"]) == -1
     page = gs.report(run, fits, env, out=tmp_path).read_text(encoding="utf-8")
-    assert page.count("Not parity-checked: weights and values were made by another program") == 2
-    assert "The run keeps no parity check" not in page
-    assert "my own &lt;b&gt;code&lt;/b&gt;" in page
-    assert "Tokens that act as sinks" not in page
-    assert "Sinks by what they do" in page
+    assert page.count("Not parity-checked: weights and values come from another program") == 2
+    for words, shown in (
+        ("The run has no parity check", False),
+        ("my own &lt;b&gt;code&lt;/b&gt;", True),
+        ("Tokens that are functional sinks", False),
+        ("Functional sinks", True),
+    ):
+        assert (words in page) == shown, words
     assert "Not parity-checked" in (tmp_path / "report.json").read_text(encoding="utf-8")

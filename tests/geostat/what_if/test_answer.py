@@ -1,34 +1,38 @@
-"""What `geostat whatif` answers: bounds by value of the parameter that varies."""
+"""Output of `geostat whatif`: bounds by value of the varying parameter."""
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from geostat.what_if.answer import Asked, answer, by_value
+from geostat.what_if.answer import answer, by_value
+from geostat.what_if.options import WhatIfOptions
 
 
-def asked(tmp_path, *sets: str, **more) -> dict:
-    return answer(Asked(sets=("L=32", "d=16", *sets), figures=False, out=tmp_path, **more))
+def asked(tmp_path, *sets: str, **options) -> dict:
+    return answer(
+        WhatIfOptions(sets=("L=32", "d=16", *sets), figures=False, out=tmp_path, **options)
+    )
 
 
-def test_bounds_are_told_by_value_of_the_parameter_with_the_fewest(tmp_path):
-    said = asked(tmp_path, "N=2:9:8", "beta=0.5,1,2", bounds=("recall_lower",), edition="printed")
-    assert said["by_value_of"] == "beta, means over 8 N"
-    assert [row["beta"] for row in said["by_value"]] == [0.5, 1, 2]
+def test_bounds_are_listed_by_the_parameter_with_the_fewest_values(tmp_path):
+    result = asked(tmp_path, "N=2:9:8", "beta=0.5,1,2", bounds=("recall_lower",), edition="printed")
+    assert result["by_value_of"] == "beta, means over 8 N"
+    assert [row["beta"] for row in result["by_value"]] == [0.5, 1, 2]
     with xr.open_dataset(tmp_path / "whatif.nc", engine="scipy") as study:
-        assert float(study["recall_lower"].min()) < 0  # as printed; it says 0 then
-        expected = study["recall_lower"].clip(0, 1).mean("N").values
-    np.testing.assert_allclose([row["recall_lower"] for row in said["by_value"]], expected, 1e-3)
+        bound = study["recall_lower"]
+        assert float(bound.min()) < 0  # a printed bound may be negative; it is clipped to 0
+        expected = bound.clip(0, 1).mean("N").values
+    np.testing.assert_allclose([row["recall_lower"] for row in result["by_value"]], expected, 1e-3)
 
 
-def test_means_are_of_the_points_that_every_value_has(tmp_path):
-    """No vectors have the second Gram at any N, and the printed bound on F(r_min) is unknown."""
-    said = asked(tmp_path, "N=2:9:8", "rho0=0,0.99", bounds=("f_inner_lower",), edition="printed")
-    assert [row["f_inner_lower"] for row in said["by_value"]] == [None, None]
+def test_means_use_points_that_are_feasible_at_every_value(tmp_path):
+    """The second Gram is infeasible at every N, and the printed bound on F(r_min) is undefined."""
+    result = asked(tmp_path, "N=2:9:8", "rho0=0,0.99", bounds=("f_inner_lower",), edition="printed")
+    assert [row["f_inner_lower"] for row in result["by_value"]] == [None, None]
 
 
-def test_a_point_that_one_value_lacks_counts_for_none():
-    """Means over other points than those of another value could not be compared with it."""
+def test_a_point_missing_at_one_value_is_excluded_at_all_values():
+    """Means are comparable only over the same points."""
     bound = np.array([[0.2, 0.3], [0.9, np.nan], [0.4, 0.5]])
     study = xr.Dataset(
         {"recall_lower": (("N", "beta"), bound)}, coords={"N": [2, 3, 4], "beta": [0.5, 1.0]}
@@ -36,21 +40,21 @@ def test_a_point_that_one_value_lacks_counts_for_none():
     assert [row["recall_lower"] for row in by_value(study)["by_value"]] == [0.3, 0.4]
 
 
-@pytest.mark.parametrize(("values", "told"), [("2:5:4", 4), ("2:31:30", 6)])
-def test_of_many_values_a_few_are_told(tmp_path, values, told):
-    said = asked(tmp_path, f"N={values}")
-    assert said["by_value_of"] == "N"
-    assert len(said["by_value"]) == told
-    assert (said["by_value"][0]["N"], said["by_value"][-1]["N"]) == (2, int(values.split(":")[1]))
+@pytest.mark.parametrize(("last", "listed"), [(5, 4), (31, 6)])
+def test_long_axes_are_thinned(tmp_path, last, listed):
+    result = asked(tmp_path, f"N=2:{last}:{last - 1}")
+    assert result["by_value_of"] == "N"
+    sizes = [row["N"] for row in result["by_value"]]
+    assert (sizes[0], sizes[-1], len(sizes)) == (2, last, listed)
 
 
-def test_one_point_has_no_values_to_compare(tmp_path):
+def test_a_single_point_has_no_table(tmp_path):
     assert "by_value" not in asked(tmp_path, "N=4")
 
 
-def test_where_no_point_has_its_gram_the_form_with_an_offset_is_named(tmp_path):
+def test_the_offset_form_is_suggested_if_no_point_is_feasible(tmp_path):
     none = asked(tmp_path, "N=2,3", "rho0=0.99")["points"]
-    assert none.startswith("2, 2 of them left out")
-    assert "--gram offset takes the form with an offset" in none
+    assert none.startswith("2, 2 omitted")
+    assert "--gram offset uses the form with an offset" in none
     assert "--gram" not in asked(tmp_path, "N=2,3", "rho0=0,0.99")["points"]
     assert "--gram" not in asked(tmp_path, "N=2,3", "rho0=0.99", gram="offset")["points"]

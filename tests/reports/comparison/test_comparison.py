@@ -1,8 +1,7 @@
-"""The page, tables and figures of runs side by side: labels never touch, what the paper reports
-is labelled, foreign names are escaped.
-"""
+"""Page, tables and figures of a comparison, with values of the paper in their own columns."""
 
 import re
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +14,13 @@ from matplotlib.text import Annotation, Text
 from support.comparisons import compared, of_many, shorter
 from support.spine import Finished
 
-from reports.comparison.figures import plans
-from reports.comparison.labels import spaced
+from reports.comparison.figures import plans, spaced
 from reports.comparison.page import write_comparison
-from reports.comparison.shared import REPORTED
-from reports.comparison.tables import comparison_tables
+from reports.comparison.tables import REPORTED, comparison_tables
 from reports.figures import style
-from reports.figures.every import draw
+from reports.figures.plan import draw
+
+CV = "CV of value norms"
 
 
 @pytest.fixture
@@ -30,96 +29,79 @@ def data(finished: Finished, model_folder: Path, text_folder: Path) -> xr.Datase
 
 
 @given(st.lists(st.floats(-0.5, 1.5), min_size=1, max_size=8), st.floats(0.01, 0.3))
-def test_labels_keep_their_distance_their_order_and_the_line(wanted: list[float], gap: float):
-    places = spaced(wanted, gap, 0.0, 1.0)
-    kept = min(gap, 1 / max(len(wanted) - 1, 1))
-    assert (np.diff(np.sort(places)) >= kept - 1e-9).all()
-    assert places.min() >= -1e-9
-    assert places.max() <= 1 + 1e-9
+def test_spaced_labels_keep_distance_order_and_range(wanted: list[float], gap: float):
+    heights = spaced(wanted, gap, 0.0, 1.0)
+    smallest = min(gap, 1 / max(len(wanted) - 1, 1))
+    assert (np.diff(np.sort(heights)) >= smallest - 1e-9).all()
+    assert heights.min() >= -1e-9
+    assert heights.max() <= 1 + 1e-9
     order = np.argsort(wanted, kind="stable")
-    assert (np.diff(places[order]) >= 0).all()
+    assert (np.diff(heights[order]) >= 0).all()
 
 
-def test_labels_that_have_room_stay_where_their_curves_end():
+def test_labels_with_enough_space_stay_at_the_ends_of_curves():
     np.testing.assert_allclose(spaced([0.9, 0.1, 0.5], 0.1, 0, 1), [0.9, 0.1, 0.5])
     np.testing.assert_allclose(spaced([0.5, 0.5], 0.1, 0, 1), [0.45, 0.55])
 
 
 @pytest.mark.parametrize("runs", [pytest.param(2, marks=pytest.mark.slow), 6])
 def test_no_two_labels_of_a_figure_overlap(data: xr.Dataset, runs: int):
-    many = of_many(data, runs)  # equal curves: labels would stand in one place
-    seen = 0
+    many = of_many(data, runs)  # equal curves: labels would coincide
+    counted = 0
     for plan in plans(many):
         figure = draw(plan, many)
         with style.context():
             FigureCanvasAgg(figure).draw()
         for axes in figure.axes:
+            letters = [text for text in axes.texts if isinstance(text, Annotation)]
             boxes = [
-                Text.get_window_extent(text) for text in axes.texts if isinstance(text, Annotation)
-            ]  # without the line that leads there
+                Text.get_window_extent(text) for text in letters
+            ]  # without the line to a curve
             ticks = [
                 label.get_window_extent() for label in axes.get_yticklabels() if label.get_text()
             ]
             for group in (boxes, ticks):
-                seen += len(group)
-                assert not [
-                    (a, b) for place, a in enumerate(group) for b in group[:place] if a.overlaps(b)
-                ], plan.name
-            assert all(
-                box.x1 <= figure.bbox.x1 and box.x0 >= figure.bbox.x0 for box in (*boxes, *ticks)
-            )
-    assert seen > 5 * runs
+                counted += len(group)
+                for box, other in combinations(group, 2):
+                    assert not box.overlaps(other), plan.name
+                assert all(box.x0 >= figure.bbox.x0 and box.x1 <= figure.bbox.x1 for box in group)
+    assert counted > 5 * runs
 
 
-def test_what_the_paper_reports_is_labelled_and_stands_in_no_column_of_ours(data: xr.Dataset):
+def test_values_of_the_paper_are_only_in_labelled_columns(data: xr.Dataset):
     tables = comparison_tables(data)
-    ours = [
-        str(cell.plain)
-        for table in tables.values()
-        for row in table.rows
-        for cell, head in zip(row, table.headers, strict=True)
-        if head.plain != REPORTED
-    ]
-    theirs = [
-        cell.plain
-        for table in tables.values()
-        for row in table.rows
-        for cell, head in zip(row, table.headers, strict=True)
-        if head.plain == REPORTED
-    ]
+    by_column: dict[bool, list[str]] = {True: [], False: []}
+    for table in tables.values():
+        for row in table.rows:
+            for cell, head in zip(row, table.headers, strict=True):
+                by_column[head.plain == REPORTED].append(str(cell.plain))
     for words in (
-        "0.02 to 0.03",
-        "0.09 on average",
-        "about 0.6 near N = 3",
-        "about 0.25 near N = 6",
+        *("0.02 to 0.03", "0.09 on average", "about 0.6 near N = 3", "about 0.25 near N = 6"),
         "N in [1, 4]",
     ):
-        assert [cell for cell in theirs if words in cell]
-        assert not [cell for cell in ours if words in cell]
-    assert all(cell.startswith("reported: ") for cell in theirs if cell != "–")
-    beside = {row[0].plain: row[-1].plain for row in tables["comparison_numbers"].rows}
-    assert "reported: 0.02 to 0.03" in next(
-        cell for words, cell in beside.items() if words.startswith("CV of value norms averaged")
-    )
-    assert (
-        next(cell for words, cell in beside.items() if words.startswith("CV of value norms within"))
-        == "–"
-    )  # of another kind
-    kinds = [row[-1].plain for row in tables["comparison_reported"].rows]
-    assert "read as the CV of the averaged profile" in kinds[0]
+        assert [cell for cell in by_column[True] if words in cell]
+        assert not [cell for cell in by_column[False] if words in cell]
+    assert all(cell.startswith("reported: ") for cell in by_column[True] if cell != "–")
+    numbers = tables["comparison_numbers"].rows
+    reported = {row[0].plain.split(" (")[0]: row[-1].plain for row in numbers}
+    (averaged,) = (reported[name] for name in reported if name.startswith(f"{CV} averaged"))
+    (within,) = (reported[name] for name in reported if name.startswith(f"{CV} within"))
+    assert "reported: 0.02 to 0.03" in averaged
+    assert within == "–"  # a different quantity
+    kind = tables["comparison_reported"].rows[0][-1].plain
+    assert "compared with the CV of the averaged profile" in kind
 
 
-def test_a_difference_within_noise_is_said_to_be(data: xr.Dataset):
+def test_an_insignificant_difference_is_marked(data: xr.Dataset):
     clear = data.copy(deep=True)
     clear["p_holm"][:] = np.linspace(0, 1, data.sizes["quantity"])
     rows = comparison_tables(clear)["comparison_differences"].rows
-    told = {row[4].sort: row[5].plain for row in rows}
-    assert {word for p, word in told.items() if float(p) <= 0.05} == {"yes"}
-    assert {word for p, word in told.items() if float(p) > 0.05} == {"not told apart"}
+    significant = {(float(row[4].sort) <= 0.05, row[5].plain) for row in rows}
+    assert significant == {(True, "yes"), (False, "no")}
     assert any("lengths" in row[6].plain for row in rows)
 
 
-def test_the_page_holds_all_escapes_names_and_fetches_nothing(data: xr.Dataset, tmp_path: Path):
+def test_the_page_is_complete_escapes_names_and_fetches_nothing(data: xr.Dataset, tmp_path: Path):
     page = write_comparison(of_many(data, 3), tmp_path)
     html = page.read_text(encoding="utf-8")
     assert "<b>&_$" not in html
@@ -134,5 +116,4 @@ def test_the_page_holds_all_escapes_names_and_fetches_nothing(data: xr.Dataset, 
     assert {"comparison_numbers.tex", "comparison_numbers.md", "comparison_reported.tex"} <= names
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".pdf", ".png"}
     assert not list(tmp_path.rglob(".*draft"))
-    latex = (tmp_path / "tables" / "comparison_runs.tex").read_text(encoding="utf-8")
-    assert r"\&\_\$" in latex
+    assert r"\&\_\$" in (tmp_path / "tables/comparison_runs.tex").read_text(encoding="utf-8")

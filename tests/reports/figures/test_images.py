@@ -1,6 +1,4 @@
-"""Figures look as they did: images of a made-up run against golden ones, which
-`PYTHONPATH=tests .venv/bin/python -m support.images` renews.
-"""
+"""Figures of a made-up run against stored images, which `support.images` renews."""
 
 from pathlib import Path
 
@@ -9,22 +7,20 @@ from matplotlib.testing.compare import compare_images
 from support.images import GOLDEN, SHOWN, image
 
 TOLERANCE = 1.0
-"""Root mean square of the differences of pixels, of 255. Letters are of matplotlib's own fonts and
-its own FreeType, so that machines agree; a line that moves by two dots makes more than this.
+"""Root mean square difference of pixels, of 255. Fonts and FreeType come with matplotlib, so
+machines agree; a line that moves by two pixels exceeds it.
 """
-MOST_BYTES = 300_000
-"""Of all golden images together."""
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_a_figure_looks_as_it_did(name: str, tmp_path: Path):
-    seen = tmp_path / f"{name}.png"
-    seen.write_bytes(image(name))
-    told = compare_images(str(GOLDEN / f"{name}.png"), str(seen), tol=TOLERANCE)
-    assert told is None, f"{told}Renew it if it is meant to: {__doc__}"
+def test_a_figure_equals_its_golden_image(name: str, tmp_path: Path):
+    drawn = tmp_path / f"{name}.png"
+    drawn.write_bytes(image(name))
+    difference = compare_images(str(GOLDEN / f"{name}.png"), str(drawn), tol=TOLERANCE)
+    assert difference is None, f"{difference}Renew it after an intended change by support.images"
 
 
 def test_golden_images_are_few_and_small():
     files = list(GOLDEN.iterdir())
     assert {file.stem for file in files} == set(SHOWN)
-    assert sum(file.stat().st_size for file in files) < MOST_BYTES
+    assert sum(file.stat().st_size for file in files) < 300_000

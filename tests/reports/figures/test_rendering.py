@@ -1,17 +1,38 @@
-"""Figures as bytes: the surroundings change nothing in them."""
+"""Files of figures: equal figures give equal bytes in any environment, with small fonts."""
 
 from __future__ import annotations
 
 import os
 
 import pytest
+from fontTools import subset
 from matplotlib.figure import Figure
+from support.reports_tree import run_tree
 
+from reports.figures import rendering, style
+from reports.figures.plan import draw
 from reports.figures.rendering import rendered
+from reports.run import Run
+from reports.topics.listed import FIGURES
+
+PLANS = {plan.name: plan for plan in FIGURES}
+FONTS = style.STYLE["pdf.fonttype"]
+"""Font type of users; other tests draw glyphs as paths, which is faster."""
+
+
+@pytest.fixture(autouse=True)
+def fonts_of_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(style.STYLE, "pdf.fonttype", FONTS)
 
 
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
-def test_an_epoch_of_the_environment_dates_no_figure(
+def test_equal_runs_give_equal_files(kind: str) -> None:
+    first, second = (rendered(draw(PLANS["weights"], Run.of(run_tree())), kind) for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+def test_source_date_epoch_does_not_change_a_figure(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     figure = Figure(figsize=(1.0, 1.0))
@@ -21,3 +42,15 @@ def test_an_epoch_of_the_environment_dates_no_figure(
         monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
         assert rendered(figure, kind) == plain
         assert os.environ["SOURCE_DATE_EPOCH"] == epoch
+
+
+def test_fonts_in_pdf_files_are_truetype_without_layout_tables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    figure, known = draw(PLANS["norms"], Run.of(run_tree())), subset.Options().drop_tables
+    short = rendered(figure, "pdf")
+    assert b"/FontFile2" in short
+    assert b"/Type3" not in short
+    assert subset.Options().drop_tables == known
+    monkeypatch.setattr(rendering, "_LAYOUT", ())
+    assert len(short) < len(rendered(figure, "pdf"))

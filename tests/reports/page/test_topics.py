@@ -1,119 +1,110 @@
-"""Topics of a page: question, answer, how sure, and the commands that show it again."""
+"""Topics of a page: question, answer, remarks on bounds, and the commands that reproduce it."""
 
-import json
 from dataclasses import replace
+from math import nan
 
-import numpy as np
 import pytest
+import xarray as xr
 from markupsafe import Markup
 from support.reports_tree import run_tree
 from support.spine import Finished, geostat
 
 import geostat as gs
-from geostat.display.tree import with_display
-from reports.figures.every import plans
 from reports.page.cards import cards
-from reports.page.plans import PLANS
 from reports.page.svg import Shown
 from reports.page.topics import Topic, drawn_head, topics
-from reports.page.where import lines_of_claims, spans, where_in_words
-from reports.run import Run
-from reports.tables.every import tables
-
-ORDER = [
-    *("norms", "similarity", "weights", "separability", "bounds"),
-    *("sink", "regimes", "directions", "reach"),
-]
+from reports.run import Run, key_results
+from reports.text.number import percent
+from reports.topics import bounds
+from reports.topics.listed import ENTRIES, plans, tables
+from reports.topics.verdicts import lines_of_claims, spans, where_in_words
 
 
 @pytest.fixture(scope="module")
-def run(finished: Finished) -> Run:
-    return Run.of(with_display(finished.tree))
-
-
-@pytest.fixture(scope="module")
-def made(finished: Finished, run: Run) -> dict[str, Topic]:
-    known = tables(with_display(finished.tree))
+def by_key(finished: Finished, tree: xr.DataTree, run: Run) -> dict[str, Topic]:
     plan = next(plan for plan in plans(run) if plan.name == "similarity")
     figure = Shown(plan, 1, Markup(""), [], plan.caption(run))
-    return {one.key: one for one in topics(run, cards(run), [figure], known, str(finished.out))}
+    of_run = topics(run, cards(run), [figure], tables(tree), str(finished.out))
+    return {topic.key: topic for topic in of_run}
 
 
-def test_topics_stand_in_the_order_of_the_paper(made):
-    assert list(made) == ORDER
+def test_topics_follow_the_order_of_the_paper(by_key):
+    assert list(by_key) == [
+        *("norms", "similarity", "weights", "separability", "bounds"),
+        *("sink", "regimes", "directions", "reach"),
+    ]
 
 
 def test_every_figure_and_table_belongs_to_one_topic_at_most(run):
-    figures = [name for plan in PLANS for name in plan.figures]
-    named = [name for plan in PLANS for name in plan.tables]
+    figures = [name for entry in ENTRIES for name in entry.figures]
+    named = [name for entry in ENTRIES for name in entry.tables]
     assert len(set(figures)) == len(figures)
     assert len(set(named)) == len(named)
-    assert {plan.name for plan in plans(run)} - {*figures, "claims", "idea"} == set()
+    assert {plan.name for plan in plans(run)} <= {*figures, "claims", "idea"}
 
 
-def test_a_table_that_no_topic_names_stands_in_the_last(run):
+def test_a_table_without_a_topic_is_in_the_last_topic(run):
     table = tables(run_tree())["norms"]
     *_, last = topics(run, [], [], {"one of a kind": table}, "report")
     assert last.key == "reach"
     assert last.tables == [table]
 
 
-@pytest.mark.parametrize("key", ["norms", "weights", "bounds", "sink"])
-def test_an_answer_is_that_of_the_run(made, run, key):
-    topic = made[key]
-    if key == "sink":
-        assert topic.card is None
-        assert topic.answers[0]["key"] == "sink_correlates"
-        assert topic.answers[0]["symbol"] in "✓✗?–"
-    else:
-        told = map(json.loads, run.summary.attrs["key_results"])
-        assert topic.card.verdict == next(one["verdict"] for one in told if one["key"] == key)
+@pytest.mark.parametrize("key", ["norms", "weights", "bounds"])
+def test_an_answer_is_the_key_result_of_the_run(by_key, run, key):
+    verdicts = {result["key"]: result["verdict"] for result in key_results(run.summary.attrs)}
+    assert by_key[key].card.verdict == verdicts[key]
+
+
+def test_a_topic_without_a_key_result_is_answered_by_the_scoreboard(by_key):
+    topic = by_key["sink"]
+    assert topic.card is None
+    assert topic.answers[0]["key"] == "sink_correlates"
+    assert topic.answers[0]["symbol"] in "✓✗?–"
 
 
 @pytest.mark.slow
-def test_commands_run_as_they_stand(made, finished: Finished, tmp_path):
-    figures, tables_again, fit = made["similarity"].again
+def test_commands_on_the_page_run(by_key, finished: Finished, tmp_path):
+    figures, tables_again, fit = by_key["similarity"].again
     assert figures == f"geostat figures {finished.out} --only similarity"
     assert eval(fit, {"gs": gs}).startswith("[[")  # lmfit's report
     program, *words = tables_again.split()
-    said = geostat(*words, "--out", tmp_path)
-    assert said.code == 0, said.stderr
+    process = geostat(*words, "--out", tmp_path)
+    assert process.code == 0, process.stderr
     assert (program, words[:3]) == ("geostat", ["tables", str(finished.out), "--only"])
     assert {path.stem for path in tmp_path.iterdir()} == set(words[3].split(","))
-    assert made["weights"].again[-1].endswith('which="weights").fit_report()')
+    assert by_key["weights"].again[-1].endswith('which="weights").fit_report()')
 
 
-def test_the_head_that_is_fitted_is_the_head_that_is_drawn(run):
-    layer, head = drawn_head(run, "norms")
-    at = run.capture["kv_head_of_head"].sel(head=head).item()
-    cv = run.norms["cv_token"]
-    distance = abs(cv - cv.median())
-    assert float(distance.sel(layer=layer, kv_head=at)) == float(distance.min())
-    layer, head = drawn_head(run, "weights")
-    place = run.display.attrs["weights_head"]
-    assert (layer, head) == tuple(
-        int(run.capture[name].values[at]) for name, at in zip(("layer", "head"), place, strict=True)
+def test_the_command_fits_the_drawn_head(run):
+    layers, heads, kv_heads, kv_head_of_head = (
+        run.capture[name].values.tolist()
+        for name in ("layer", "head", "kv_head", "kv_head_of_head")
     )
+    kv_head_of = dict(zip(heads, kv_head_of_head, strict=True))
+    layer, head = drawn_head(run, "weights")
+    assert (layers.index(layer), heads.index(head)) == tuple(run.display.attrs["weights_head"])
     layer, head = drawn_head(run, "similarity")
-    at = list(run.capture["head"].values).index(head)
-    value_head = run.capture["kv_head_of_head"].values[at]
-    place = run.display.attrs["similarity_head"]
-    assert list(run.capture["kv_head"].values).index(value_head) == place[1]
+    drawn = (layers.index(layer), kv_heads.index(kv_head_of[head]))
+    assert drawn == tuple(run.display.attrs["similarity_head"])
+    layer, head = drawn_head(run, "norms")
+    distance = abs(run.norms["cv_token"] - run.norms["cv_token"].median())
+    assert float(distance.sel(layer=layer, kv_head=kv_head_of[head])) == float(distance.min())
 
 
-def test_layers_are_named_where_most_heads_say_so(run):
+def test_layers_are_listed_by_the_majority_of_heads(run):
     claim = str(run.verdicts["claim"].values[0])
     data = run.verdicts.copy(deep=True)
     answers = data["answer_kv_head"]
     answers.loc[{"claim_kv_head": claim}] = -1
     changed, first = replace(run, verdicts=data), data["layer"].values[0]
-    assert where_in_words(changed, claim) == "Fails in most value heads of every layer."
+    assert where_in_words(changed, claim) == "Fails in most KV heads of every layer."
     answers.loc[{"claim_kv_head": claim, "layer": first}] = 0
-    said = where_in_words(changed, claim)
-    assert said.startswith(f"Fails in most value heads of {data.sizes['layer'] - 1} of")
-    assert str(first) not in said.partition(": ")[2].split(", ")
+    sentence = where_in_words(changed, claim)
+    assert sentence.startswith(f"Fails in most KV heads of {data.sizes['layer'] - 1} of")
+    assert str(first) not in sentence.partition(": ")[2].split(", ")
     answers.loc[{"claim_kv_head": claim}] = 0
-    assert where_in_words(changed, claim).startswith("Settled in most value heads of no layer")
+    assert where_in_words(changed, claim).startswith("Neither holds nor fails in most KV heads")
     assert where_in_words(changed, "no.claim") == ""
 
 
@@ -123,8 +114,58 @@ def test_each_assumption_has_a_line(run):
     assert lines_of_claims(Run.of(run_tree())) == []
 
 
-@pytest.mark.parametrize(
-    ("numbers", "said"), [([3], "3"), ([0, 1], "0, 1"), (list(np.arange(5)), "0 to 4")]
-)
-def test_neighbouring_layers_are_joined(numbers, said):
-    assert spans(numbers) == said
+def test_consecutive_layers_are_joined():
+    assert [spans(layers) for layers in ([3], [0, 1], range(5))] == ["3", "0, 1", "0 to 4"]
+
+
+def test_coverage_with_an_offset_is_compared_with_exponential_decay_and_expectation():
+    run = Run.of(run_tree())
+    summary = run.summary.copy(deep=True)
+    for score, shares in {"recall": (0.5, 0.25), "precision": (0.75, 0.125)}.items():
+        for gram, inside in zip(("exponential", "offset"), shares, strict=True):
+            cell = {"edition": "sharp", "gram": gram}
+            summary[f"{score}_inside"].loc[cell] = summary[f"{score}_width"].loc[cell] = inside
+    [sentence] = bounds.with_offset(replace(run, summary=summary))
+    assert sentence == (
+        "With similarity that decays to an offset instead of 0: 25% of Recall values (expected 90%)"
+        " lie inside, instead of 50% (expected 90%), width 0.25 instead of 0.50; 12% of Precision"
+        " values (expected 90%) lie inside, instead of 75% (expected 90%), width 0.12 instead of"
+        " 0.75."
+    )
+    unknown = summary.drop_vars(["recall_drawn_inside", "precision_drawn_inside"])
+    [sentence] = bounds.with_offset(replace(run, summary=unknown))
+    assert "expected" not in sentence
+    printed = run.envelope.sel(gram=["exponential"])
+    assert bounds.with_offset(replace(run, envelope=printed)) == []
+
+
+def test_costs_are_listed_with_intervals_largest_first(run: Run):
+    data = run.needed("ingredients")
+    [sentence] = bounds.every_cost(run)
+    costs = {
+        words: 100 * float(data["recall_cost"].sel(swap=f"all but {name}"))
+        for name, words in bounds.FITTED.items()
+    }
+    positions = [sentence.index(words) for words in sorted(costs, key=lambda words: -costs[words])]
+    assert positions == sorted(positions)
+    for words, value in costs.items():
+        after = sentence.partition(f"{words} ")[2].partition(" (")[0]
+        assert float(after.replace("−", "-")) == pytest.approx(value, abs=0.06)
+    assert sentence.count("includes differences between documents") == 1
+    inside = percent(float(data["recall_inside"].sel(swap="all")))
+    assert sentence.startswith(f"With all ingredients measured, {inside} lie inside (N = 2, ")
+    for name, words in bounds.FITTED.items():
+        in_short = bounds.cost_in_short(run, name)
+        assert in_short.startswith("Cost to bounds")
+        assert ("with differences between documents" in in_short) == (name == "weights")
+        value, limits = in_short.rpartition(": ")[2].split(" ", 1)
+        assert f"{words} {value} {limits[:-1]}" in sentence
+
+
+def test_unknown_costs_are_not_listed(run: Run):
+    data = run.needed("ingredients")
+    unknown = data.assign(recall_cost=data["recall_cost"] * nan)
+    for ingredients in (None, unknown):
+        assert bounds.every_cost(replace(run, ingredients=ingredients)) == []
+    assert bounds.cost_in_short(run, "bounds") == ""
+    assert bounds.cost_in_short(replace(run, ingredients=None), "norms") == ""

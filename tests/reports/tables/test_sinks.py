@@ -1,20 +1,20 @@
-"""Sinks by what they do: the tables show the dataset, and the header says what stands first."""
+"""Functional sinks: tables show the dataset, and the header names the token at position 0."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import xarray as xr
-from support.reports_tree import run_tree
+from support.reports_tree import HEADS, POSITIONS, cells, run_tree
 
 from reports.page.header import header
 from reports.run import Run
-from reports.tables.sinks import MEANS, ROWS, sink_tables
+from reports.topics.sinks import MEANS, ROWS, tables
 
 TOKENS = {
     "id": [9, 2, 0],
     "text": ["\n", "", ""],
-    "cases": [7, 1, 0],  # filled up, as of a run in parts
+    "cases": [7, 1, 0],  # padded, as in a run in parts
     "heads": [4, 1, 0],
     "documents": [2, 1, 0],
     "first": [40, 0, 0],
@@ -24,7 +24,7 @@ TOKENS = {
 }
 
 
-def found(first_is_bos=0):
+def sinks(first_is_bos=0):
     data = xr.Dataset(
         {
             "share": ("case", [1.0, 0.25, 0.75, 0.0]),
@@ -35,51 +35,49 @@ def found(first_is_bos=0):
         coords={"case": list(ROWS)},
         attrs={"compressed": 0.5, "much": 10.0, "n": 8},
     )
-    for at, name in enumerate(MEANS):
-        mean = 0.1 * at + np.array([0.1, 0.2, 0.3, np.nan])
-        data[name] = ("case", mean)
-        data[f"{name}_se"] = ("case", 0.01 * mean)
+    for index, name in enumerate(MEANS):
+        mean = 0.1 * index + np.array([0.1, 0.2, 0.3, np.nan])
+        data[name], data[f"{name}_se"] = ("case", mean), ("case", 0.01 * mean)
     return data
 
 
-def run_with(data):
-    return replace(Run.of(run_tree()), sinks_found=data)
+def run_with(data, **attrs):
+    run = Run.of(run_tree())
+    return replace(run, sinks_found=data, attrs=run.attrs | attrs)
 
 
-def test_cases_and_tokens_are_those_of_the_dataset():
-    cases, tokens = (table.frame() for table in sink_tables(run_with(found())))
-    assert list(cases.index if cases.index.name else cases.iloc[:, 0]) == list(ROWS.values())
-    rows = cases.reset_index().astype(str)
-    assert rows.iloc[2].tolist()[-9:-6] == ["strongest elsewhere", "75.0%", "6"]
-    assert rows.iloc[2].tolist()[-6:-4] == ["0.3000 ± 0.0030", "0.400 ± 0.004"]
-    assert set(rows.iloc[3].tolist()[-6:]) == {"n/a"}
-    listed = tokens.reset_index().astype(str).iloc[:, -8:].values.tolist()
-    assert listed == [
-        ["“\\n”", "9", "7", "4", "2", "40 to 48", "0.25", "0.20"],
-        ["n/a", "2", "1", "1", "1", "0", "0.12", "0.30"],
+def test_cases_and_tokens_equal_the_dataset():
+    cases, tokens = tables(run_with(sinks()))
+    rows = cells(cases)
+    assert [row.split(" | ")[0] for row in rows] == list(ROWS.values())
+    assert rows[2].startswith(
+        "strongest elsewhere | 75.0% | 6 | 0.3000 ± 0.0030 | 0.400 ± 0.004 | "
+    )
+    assert rows[3].endswith(" | n/a" * 6)
+    assert cells(tokens) == [
+        "“\\n” | 9 | 7 | 4 | 2 | 40 to 48 | 0.25 | 0.20",
+        "n/a | 2 | 1 | 1 | 1 | 0 | 0.12 | 0.30",
     ]
-    assert sink_tables(run_with(None)) == []
-    untold = found().drop_dims("sink_token")
-    assert [table.name for table in sink_tables(run_with(untold))] == ["sinks"]
+    assert tables(run_with(None)) == []
+    (without_tokens,) = tables(run_with(sinks().drop_dims("sink_token")))
+    assert without_tokens.name == "sinks"
 
 
 @pytest.mark.parametrize(
     ("documents", "words"),
     [
-        (0, "a token of the text, no beginning-of-text token"),
+        (0, "a token of the text, not a beginning-of-text token"),
         (3, "the beginning-of-text token in 3 of 3 documents"),
         (-1, None),
     ],
 )
-def test_the_header_says_what_stands_at_position_0(documents, words):
-    facts = dict(header(run_with(found(documents)), None))
+def test_the_header_names_the_token_at_position_0(documents, words):
+    facts = dict(header(run_with(sinks(documents)), None))
     assert facts.get("Position 0") == words
     assert "Heads that see position 0" not in facts
 
 
-def test_the_header_says_how_many_heads_see_position_0():
-    run = run_with(None)
-    part = {"tokens": run.positions, "layers": 2, "of": 6, "every": [[run.positions, 2], [9, 4]]}
-    facts = dict(header(replace(run, attrs=run.attrs | {"part": part}), None))
-    heads = run.capture.sizes["head"]
-    assert facts["Heads that see position 0"] == f"{2 * heads} of {6 * heads}"
+def test_the_header_counts_heads_that_see_position_0():
+    part = {"tokens": POSITIONS, "layers": 2, "of": 6, "every": [[POSITIONS, 2], [9, 4]]}
+    facts = dict(header(run_with(None, part=part), None))
+    assert facts["Heads that see position 0"] == f"{2 * HEADS} of {6 * HEADS}"

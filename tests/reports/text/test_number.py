@@ -1,6 +1,4 @@
-"""Rounding: value and error go together, and nothing that was not measured is printed as a
-number.
-"""
+"""Rounding: value and error are rounded together, and missing values print as n/a."""
 
 import re
 from decimal import Decimal
@@ -52,18 +50,18 @@ def test_the_error_keeps_the_digits_of_the_particle_data_group(three, power):
 
 
 @given(values)
-def test_a_small_error_is_never_rounded_to_nothing(value):
+def test_a_small_error_is_never_rounded_to_zero(value):
     assert Decimal(rounded(value, 1e-300).error) > 0
 
 
 @given(st.sampled_from([float("nan"), float("inf"), -float("inf")]), st.one_of(st.none(), errors))
-def test_what_was_not_measured_reads_n_a_in_every_form(value, error):
+def test_a_missing_value_is_n_a_in_every_form(value, error):
     shown = rounded(value, error)
     assert shown.plain == shown.html == shown.latex == MISSING
 
 
 @given(values)
-def test_an_unknown_error_reads_n_a_and_no_error_reads_as_none(value):
+def test_an_unknown_error_is_n_a_and_no_error_is_omitted(value):
     assert rounded(value, float("nan")).plain.rstrip(")⁰¹²³⁴⁵⁶⁷⁸⁹⁻0×1").endswith("± n/a")
     assert "±" not in rounded(value).plain
 
@@ -72,12 +70,8 @@ def test_an_unknown_error_reads_n_a_and_no_error_reads_as_none(value):
 def test_all_forms_show_the_same_digits(value, error):
     shown = rounded(value, error)
     html = re.sub(r"<sup>[^<]*</sup>", "", shown.html).replace("−", "-")
-    latex = (
-        re.sub(r"\^\{[^}]*\}", "", shown.latex)
-        .strip("$")
-        .replace(r"\pm", "±")
-        .replace(r"\times 10", "×10")
-    )
+    latex = re.sub(r"\^\{[^}]*\}", "", shown.latex).strip("$")
+    latex = latex.replace(r"\pm", "±").replace(r"\times 10", "×10")
     plain = shown.plain.rstrip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
     assert plain == html == latex
 
@@ -104,20 +98,11 @@ def test_examples(value, error, expected):
     assert rounded(value, error).plain == expected
 
 
-def test_a_share_is_whole_only_if_it_is():
-    assert [percent(x) for x in (0, 0.00001, 0.975, 0.99999, 1, float("nan"))] == [
-        "0%",
-        "< 0.1%",
-        "97.5%",
-        "> 99.9%",
-        "100%",
-        MISSING,
-    ]
+def test_rounding_never_gives_0_or_100_percent():
+    shown = [percent(share) for share in (0, 0.00001, 0.975, 0.99999, 1, float("nan"))]
+    assert shown == ["0%", "< 0.1%", "97.5%", "> 99.9%", "100%", MISSING]
 
 
-def test_counts_take_their_plural():
-    assert [count(1, "head"), count(2, "head"), count(8192, "token")] == [
-        "1 head",
-        "2 heads",
-        "8,192 tokens",
-    ]
+def test_counts_have_plural_nouns():
+    shown = [count(1, "head"), count(2, "head"), count(8192, "token")]
+    assert shown == ["1 head", "2 heads", "8,192 tokens"]

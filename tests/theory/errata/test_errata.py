@@ -1,6 +1,4 @@
-"""Errata: every one has a grade, is shown by numbers that are computed, and stands in the docs."""
-
-from __future__ import annotations
+"""Errata: each has a grade, a computed example and a place in the docs."""
 
 import math
 from dataclasses import FrozenInstanceError, replace
@@ -10,21 +8,19 @@ import numpy as np
 import pytest
 from support.places import DOCS
 
-from theory.audit.simulate import simulate
 from theory.editions.printed import harmonic
-from theory.errata import counterexamples, counterexamples_claims, record
+from theory.errata import counterexamples, record
 from theory.evaluate.envelopes import envelope
+from theory.evaluate.simulate import simulate
 from theory.head.similarity_decay import exponential
 from theory.paper_tables.table_2 import figure_4_profile
 from theory.statements import catalogue
 from theory.symbolic import symbols, theorems
 from theory.symbolic.margins import SPELLED_OUT
 
-ALL = pytest.mark.parametrize("erratum", record.ERRATA, ids=lambda item: f"{item.number}")
 
-
-@ALL
-def test_every_erratum_is_shown_by_its_example(erratum: record.Erratum) -> None:
+@pytest.mark.parametrize("erratum", record.ERRATA, ids=lambda item: f"{item.number}")
+def test_every_erratum_has_a_valid_example(erratum: record.Erratum) -> None:
     found = erratum.counterexample()
     assert found.shown
     assert found.printed != found.true
@@ -48,7 +44,7 @@ GRADES = {
 }
 
 
-def test_every_erratum_has_its_grade_and_another_word_is_refused() -> None:
+def test_every_erratum_has_its_grade_and_unknown_grades_are_refused() -> None:
     assert set(GRADES) == set(get_args(record.Grade))
     for grade, numbers in GRADES.items():
         assert {item.number for item in record.ERRATA if item.grade == grade} == numbers
@@ -57,7 +53,7 @@ def test_every_erratum_has_its_grade_and_another_word_is_refused() -> None:
         replace(record.ERRATA[0], grade="bad")
 
 
-def test_every_erratum_stands_at_a_place_and_is_carried_by_the_statements_there() -> None:
+def test_every_erratum_has_a_place_and_is_listed_by_the_statements_there() -> None:
     carried = {number for entry in catalogue.entries() for number in entry.errata}
     unstated = ("Figure", "Section 3.3", "Section 4.1", "abstract")
     for item in record.ERRATA:
@@ -70,17 +66,17 @@ def test_every_erratum_stands_at_a_place_and_is_carried_by_the_statements_there(
             assert catalogue.find(place), place
 
 
-def test_the_report_in_docs_is_what_its_command_writes() -> None:
+def test_the_report_in_docs_equals_the_output_of_its_command() -> None:
     # After a change to an erratum: .venv/bin/python -m theory.errata docs/reference/errata.md
     assert (DOCS / "reference" / "errata.md").read_text(encoding="utf-8") == record.markdown()
 
 
-def test_the_report_says_where_what_why_and_what_instead_with_numbers() -> None:
+def test_the_report_gives_place_statement_reason_correction_and_numbers() -> None:
     report = record.markdown()
     assert record.COMMAND in report
     for item in record.ERRATA:
-        at = report.index(f"## {item.number}. {item.title}")
-        section = report[at : report.index("\n## ", at + 1)]
+        index = report.index(f"## {item.number}. {item.title}")
+        section = report[index : report.index("\n## ", index + 1)]
         sentence = record.example_sentence(item)
         for text in (item.where, item.grade, item.printed, item.why, item.true, sentence):
             assert text in section
@@ -89,22 +85,9 @@ def test_the_report_says_where_what_why_and_what_instead_with_numbers() -> None:
 
 # THEORY: numbers quoted in the errata's own words, by number: the printed one and that beside it.
 PINNED = {
-    3: (1, 2),
-    5: (-0.24, 0.25),
-    6: (0.33, 0.19),
-    8: (454 / 515, 13 / 16),
-    12: (3 / 4, 1),
-    14: (1, 2 / 3),
-    15: (0.61, 0.91),
-    17: (1, 391 / 432),
-    19: (0.25, 0.3),
-    20: (1, 0.5),
-    21: (23, 33),
-    22: (6853, 0),
-    25: (-2, 254),
-    27: (-0.036, -0.15),
-    28: (1, 99),
-    33: (0, -0.5),
+    **{3: (1, 2), 5: (-0.24, 0.25), 6: (0.33, 0.19), 8: (454 / 515, 13 / 16), 12: (3 / 4, 1)},
+    **{14: (1, 2 / 3), 15: (0.61, 0.91), 17: (1, 391 / 432), 19: (0.25, 0.3), 20: (1, 0.5)},
+    **{21: (23, 33), 22: (6853, 0), 25: (-2, 254), 27: (-0.036, -0.15), 28: (1, 99), 33: (0, -0.5)},
 }
 
 
@@ -117,15 +100,10 @@ def test_examples_give_the_quoted_numbers(number: int) -> None:
 def test_last_token_outside_by_simulation() -> None:
     # Erratum 17 and 8: E P = 391/432, E R = 227/288, E F(r_min) = 13/16 < f(E R) = 454/515, by
     # integrals over ‖s‖² and one cosine.
-    found = simulate(
-        [0.75, 1.0, 0.5], 1.0, np.eye(3), 3, [2], draws=60_000, directions="unit", sink=None
-    )
-    for seen, error, exact in (
-        (found.precision, found.precision_se, 391 / 432),
-        (found.recall, found.recall_se, 227 / 288),
-        (found.f_inner, found.f_inner_se, 13 / 16),
-    ):
-        assert abs(seen[0] - exact) < 4 * error[0]
+    head = ([0.75, 1.0, 0.5], 1.0, np.eye(3), 3, [2])
+    found = simulate(*head, draws=60_000, directions="unit", sink=None)
+    for name, exact in (("precision", 391 / 432), ("recall", 227 / 288), ("f_inner", 13 / 16)):
+        assert abs(getattr(found, name)[0] - exact) < 4 * getattr(found, f"{name}_se")[0]
     assert harmonic(227 / 288) == pytest.approx(454 / 515)
     assert counterexamples.last_outside(1.0) == pytest.approx(41 / 144, rel=1e-12)
     assert counterexamples.last_outside(9 / 16) == pytest.approx(5 / 36, rel=1e-12)
@@ -148,7 +126,7 @@ def test_the_upper_bound_of_recall_fails_at_any_kappa_for_some_norm() -> None:
 
 def test_the_lower_bound_of_recall_holds_no_cosine_of_the_sink() -> None:
     # Erratum 30, with the sink selected: the maxima of (7) then leave it out.
-    spelled = theorems.RECALL_LOWER.subs(SPELLED_OUT)
+    spelled = theorems.RECALL_LOWER.expression.subs(SPELLED_OUT)
     assert symbols.rho_0 not in spelled.free_symbols
     head = [0.5, 0.1, 0.1, 0.1, 0.2], [0.2, 1, 1, 1, 1]
     with_sink, opposed = (
@@ -163,31 +141,30 @@ def test_the_lower_bound_of_recall_holds_no_cosine_of_the_sink() -> None:
 def test_the_lower_bound_of_recall_is_positive_from_that_scale_on(size: int, least: int) -> None:
     # Erratum 31, THEORY: κC² ≥ 752 at N = 2 and 2,124 at N = 4, by the printed edition itself. The
     # sink is not selected at these sizes; without it the printed term of the sink is left out.
-    scale = counterexamples_claims.least_scale(size)
+    scale = counterexamples.least_scale(size)
     assert int(scale) == least
-    weights, gram = figure_4_profile().weights(), np.eye(1025)
-    low = [
-        envelope(weights, 1.0, gram, 128, [size], edition="printed", kappa=kappa, sink=None)
+    head = (figure_4_profile().weights(), 1.0, np.eye(1025), 128, [size])
+    below, above = (
+        envelope(*head, edition="printed", kappa=kappa, sink=None).recall_lower[0]
         for kappa in (scale * (1 - 1e-9), scale * (1 + 1e-9))
-    ]
-    assert low[0].recall_lower[0] < 0 < low[1].recall_lower[0]
+    )
+    assert below < 0 < above
 
 
 @pytest.mark.parametrize("dimension", [8, 128])
-def test_a_chain_of_repeated_directions_needs_the_proxy_that_is_said(dimension: int) -> None:
+def test_a_chain_of_repeated_directions_needs_the_stated_proxy(dimension: int) -> None:
     # Erratum 32: the cosine of neighbours is 1 with chance e^{−β} = 1/4 and else that of two
     # uniform directions; its mean is 1/4, as Assumption 2 has it.
     rng = np.random.default_rng(0)
-    draws = 200_000
+    draws = 100_000
     first, other = rng.normal(size=(2, draws, dimension))
-    cosine = np.einsum("ij,ij->i", first, other) / (
-        np.linalg.norm(first, axis=1) * np.linalg.norm(other, axis=1)
-    )
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(other, axis=1)
+    cosine = np.einsum("ij,ij->i", first, other) / lengths
     cosine = np.where(rng.random(draws) < 0.25, 1.0, cosine)
     assert abs(cosine.mean() - 0.25) < 4 * cosine.std() / draws**0.5
     x = 0.2**2 + 0.1**2 - 2 * 0.2 * 0.1 * cosine
     seen = dimension * x.var() / (0.2 + 0.1 + 0.2) ** 2
-    assert seen == pytest.approx(counterexamples_claims.proxy_of_a_chain(dimension), rel=0.02)
+    assert seen == pytest.approx(counterexamples.proxy_of_a_chain(dimension), rel=0.02)
 
 
 def test_widths_stay_below_the_printed_scale_without_the_sink_where_weights_sum_to_one() -> None:

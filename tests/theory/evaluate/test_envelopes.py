@@ -1,8 +1,4 @@
-"""The numeric entry: conventions at the edges, the validity record, the compiled path against
-the exact one, and errors.
-"""
-
-from __future__ import annotations
+"""Entry points: conventions, validity, compiled against exact evaluation, and errors."""
 
 import dataclasses
 import subprocess
@@ -14,24 +10,36 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from scipy.special import stdtr
+from support.heads import profile_head
+from support.model_g import assert_same
 from support.strategies import DrawnHead, heads
 
-from theory.audit.simulate import simulate
+import theory
 from theory.editions.sharp.many_heads import TABULATED_FROM, law_table
+from theory.editions.sharp.sharp_kernels import look_up
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope, envelopes, envelopes_by_edition
+from theory.evaluate.simulate import simulate
 from theory.head.gram import LagGram
-from theory.head.results import QUANTITIES, Envelope
+from theory.head.results import BOUNDS, CLAIMS, Envelope, Validity
 from theory.head.similarity_decay import exponential, offset_exponential
 
-BOUNDS = [f"{quantity}_{side}" for quantity in QUANTITIES for side in ("lower", "upper")]
 ALPHA = np.array([0.5, 0.05, 0.1, 0.35])
+IMPOSSIBLE = exponential(0.1, 0.99, 4)
+
+
+def four_tokens(edition: str = "printed", n: Any = (2,), **changes: Any) -> Envelope:
+    head = {"alpha": ALPHA, "norms": 1.0, "gram": exponential(1.0, 0.1, 4), "dimension": 16}
+    return envelope(**{**head, "n": list(n), "edition": edition, **changes})
+
+
+def broken(found: Envelope, index: int = 0) -> list[str]:
+    """Conditions of the printed lower bounds that do not hold."""
+    return [name for name in Validity.__slots__ if not getattr(found.valid, name)[index]]
 
 
 @pytest.mark.parametrize("dimension", [7, 8, 13, 64, 96, 256, 1024])
 def test_tabulated_law_is_students_within_1e_8(dimension: int) -> None:
-    from theory.editions.sharp.sharp_kernels import look_up
-
     table, r = law_table(dimension), np.linspace(-1, 1, 20_001)[1:-1]
     exact = stdtr(dimension, -np.sqrt(dimension) * r / np.sqrt((1 - r) * (1 + r)))
     assert np.abs([look_up(table, x) for x in r] - exact).max() < 1e-8
@@ -43,22 +51,39 @@ def test_tabulated_law_is_students_within_1e_8(dimension: int) -> None:
 @given(heads(max_tokens=24, min_dimension=TABULATED_FROM))
 @settings(max_examples=60)
 def test_many_heads_at_once_equal_one_by_one(head: DrawnHead) -> None:
-    sizes = np.arange(1, head.tokens + 2)
     alpha = np.stack([head.alpha, head.alpha[::-1], np.roll(head.alpha, 1)])
-    for edition in ("sharp", "printed", "repaired"):
-        for convention in ("paper", "followup") if edition == "sharp" else ("paper",):
-            options = {"edition": edition, "sink": head.sink, "convention": convention}
-            together = envelopes(alpha, head.norms, head.gram, head.dimension, sizes, **options)
-            for h in range(3):
-                alone = envelope(alpha[h], head.norms, head.gram, head.dimension, sizes, **options)
-                for name in [*BOUNDS, "margin", "margin_sink", "scale"]:
-                    np.testing.assert_allclose(
-                        getattr(together, name)[h], getattr(alone, name), rtol=1e-7, atol=1e-8
-                    )
-                for field in dataclasses.fields(alone.valid):
-                    np.testing.assert_array_equal(
-                        getattr(together.valid, field.name)[h], getattr(alone.valid, field.name)
-                    )
+    own = (head.norms, head.gram, head.dimension, np.arange(1, head.tokens + 2))
+    for edition, convention in (
+        ("sharp", "paper"),
+        ("sharp", "followup"),
+        ("printed", "paper"),
+        ("repaired", "paper"),
+    ):
+        options = {"edition": edition, "sink": head.sink, "convention": convention}
+        together = envelopes(alpha, *own, **options)
+        for index in range(3):
+            alone = envelope(alpha[index], *own, **options)
+            assert_same(together, alone, head=index, rtol=1e-7, atol=1e-8)
+            assert_same(together.valid, alone.valid, Validity.__slots__, head=index)
+
+
+@pytest.mark.parametrize("edition", ["conditional", "predicted"])
+def test_heads_of_uncompiled_editions_equal_one_by_one(edition: str) -> None:
+    alpha, norms, gram = profile_head(24, 0.3, 0.2, -0.5, 0.3)
+    alphas, own = np.stack([alpha, alpha[::-1]]), (norms, gram, 16, [2, 8, 25, 26])
+    together = envelopes(alphas, *own, edition=edition)
+    for index in range(2):
+        alone = envelope(alphas[index], *own, edition=edition)
+        assert_same(together, alone, (*BOUNDS, "reliable"), head=index, atol=1e-9)
+
+
+def test_long_heads_agree_with_the_exact_law() -> None:
+    alpha = np.random.default_rng(1).dirichlet(np.full(300, 0.3), 2)
+    own = (1.0, offset_exponential(0.1, 0.2, -0.05, 300), 64, [1, 2, 8, 60, 200, 299])
+    together = envelopes(alpha, *own, edition="sharp")
+    for index in range(2):
+        alone = envelope(alpha[index], *own, edition="sharp")
+        assert_same(together, alone, BOUNDS, head=index, atol=1e-8)
 
 
 @pytest.mark.parametrize("editions", [("printed", "sharp"), ("sharp", "repaired", "conditional")])
@@ -67,37 +92,16 @@ def test_editions_together_equal_each_alone_bit_for_bit(editions: tuple[str, ...
     alpha, norms = rng.dirichlet(np.full(20, 0.4), size=3), rng.random(20) + 0.5
     own = (alpha, norms, exponential(0.3, 0.05, 20), 16, sizes)
     together = envelopes_by_edition(*own, [{"edition": edition} for edition in editions])
-    for edition, found in zip(editions, together, strict=True):
-        assert found.edition == edition
-        alone = envelopes(*own, edition=edition)
-        for name in [*BOUNDS, "margin", "margin_sink", "scale"]:
-            np.testing.assert_array_equal(getattr(found, name), getattr(alone, name))
+    assert tuple(found.edition for found in together) == editions
+    for found in together:
+        assert_same(found, envelopes(*own, edition=found.edition))
 
 
 @pytest.mark.parametrize("sinks", [(0, None), ()])
 def test_editions_together_have_one_sink(sinks: tuple[int | None, ...]) -> None:
     each: list[Any] = [{"edition": "sharp", "sink": sink} for sink in sinks]
-    gram = exponential(1.0, 0.0, 4)
     with pytest.raises(InputError, match=r"pairs of sink and feasible, expected one"):
-        envelopes_by_edition(np.full((1, 4), 0.25), 1.0, gram, 4, [1, 2], each)
-
-
-@pytest.mark.parametrize("edition", ["printed", "repaired", "sharp"])
-def test_everything_selected_is_one_and_more_is_nan(edition: str) -> None:
-    found = envelope(ALPHA, 1.0, exponential(1.0, 0.1, 4), 16, [4, 5], edition=edition)
-    for name in BOUNDS:
-        assert getattr(found, name)[0] == 1.0
-        assert np.isnan(getattr(found, name)[1])
-    assert not found.valid.size_within_length.any()
-
-
-def test_followup_stops_before_everything_is_selected() -> None:
-    found = envelope(
-        ALPHA, 1.0, exponential(1.0, 0.1, 4), 16, [3, 4], edition="sharp", convention="followup"
-    )
-    assert np.isfinite(found.precision_lower[0])
-    assert np.isnan(found.precision_lower[1])
-    np.testing.assert_array_equal(found.f_outer_lower, found.f_inner_lower)
+        envelopes_by_edition(ALPHA[None], 1.0, exponential(1.0, 0.0, 4), 4, [1, 2], each)
 
 
 def test_single_token_window() -> None:
@@ -105,98 +109,66 @@ def test_single_token_window() -> None:
 
 
 def test_validity_record_tells_each_condition() -> None:
-    found = envelope(
-        [0.01, 0.2, 0.3, 0.49], 1.0, exponential(2.0, 0.05, 4), 16, [1, 2, 4], edition="printed"
-    )
+    found = four_tokens(n=[1, 2, 4], alpha=[0.01, 0.2, 0.3, 0.49], gram=exponential(2.0, 0.05, 4))
     valid = found.valid
     np.testing.assert_array_equal(valid.sink_selected, [False, False, False])
     np.testing.assert_array_equal(valid.margin_positive, [True, found.margin[1] > 0, False])
+    np.testing.assert_array_equal(valid.size_within_length, [True, True, False])
     assert valid.rho0_nonnegative.all()
     assert valid.similarities_nonnegative[:2].all()
     assert valid.unit_norm.all()
     assert valid.gram_feasible.all()
-    np.testing.assert_array_equal(valid.size_within_length, [True, True, False])
-    negative = envelope(
-        [0.5, 0.2, 0.3], 1.1, LagGram(np.array([1.0, -0.2]), -0.1), 16, [2], edition="printed"
-    ).valid
-    assert negative.sink_selected[0]
-    assert not negative.rho0_nonnegative[0]
-    assert not negative.similarities_nonnegative[0]
-    assert not negative.unit_norm[0]
-    close = envelope(
-        [0.05, 0.35, 0.3, 0.3], 1.0, exponential(0.1, 0.0, 4), 16, [2], edition="printed"
-    )
+    opposed = LagGram(np.array([1.0, -0.2]), -0.1)
+    negative = broken(four_tokens(alpha=[0.5, 0.2, 0.3], norms=1.1, gram=opposed))
+    assert {"rho0_nonnegative", "similarities_nonnegative", "unit_norm"} <= set(negative)
+    assert "sink_selected" not in negative
+    close = four_tokens(alpha=[0.05, 0.35, 0.3, 0.3], gram=exponential(0.1, 0.0, 4))
     assert close.margin[0] < 0 > close.margin_sink[0]
-    assert not close.valid.margin_positive[0]
-    assert not close.valid.margin_sink_positive[0]
-    impossible = envelope(ALPHA, 1.0, exponential(0.1, 0.99, 4), 16, [2], edition="printed").valid
-    assert not impossible.gram_feasible[0]
+    assert {"margin_positive", "margin_sink_positive"} <= set(broken(close))
+    assert "gram_feasible" in broken(four_tokens(gram=IMPOSSIBLE))
 
 
 def test_all_conditions_hold_nowhere_at_n_equal_to_l() -> None:
     # Erratum 17: d = 3, L = N = 2, a = (3/4, 1, 1/2), independent directions: E P = 391/432
     # and E R = 227/288 exactly, 1 as printed.
-    alpha = np.array([3, 4, 2]) / 9
-    found = envelope(alpha, 1.0, np.eye(3), 3, [2], edition="printed")
+    found = four_tokens(alpha=np.array([3, 4, 2]) / 9, gram=np.eye(3), dimension=3)
     assert found.precision_lower[0] == found.recall_lower[0] == 1.0 > max(391 / 432, 227 / 288)
-    others = [
-        item.name for item in dataclasses.fields(found.valid) if item.name != "size_below_length"
-    ]
-    assert all(getattr(found.valid, name)[0] for name in others)
-    assert not found.valid.size_below_length[0]
+    assert broken(found) == ["size_below_length"]
 
 
 @pytest.mark.parametrize(
-    ("changes", "broken"),
+    ("changes", "expected"),
     [
-        ({}, None),
-        ({"scale": 1.01}, "weights_within_one"),
-        ({"kappa": 0.2}, "kappa_proven"),
-        ({"n": 3}, "size_below_length"),
+        ({}, []),
+        ({"alpha": 1.01 * np.array([0.5, 0.3, 0.15, 0.05])}, ["weights_within_one"]),
+        ({"kappa": 0.2}, ["kappa_proven"]),
+        ({"n": [3]}, ["size_below_length"]),
     ],
 )
-def test_weights_constant_and_size_are_conditions(
-    changes: dict[str, float], broken: str | None
-) -> None:
-    asked = {"scale": 1.0, "kappa": 0.125, "n": 2} | changes
-    alpha = np.array([0.5, 0.3, 0.15, 0.05]) * asked["scale"]
-    valid = envelope(
-        alpha, 1.0, np.eye(4), 16, [int(asked["n"])], edition="printed", kappa=asked["kappa"]
-    ).valid
-    assert [
-        item.name for item in dataclasses.fields(valid) if not getattr(valid, item.name)[0]
-    ] == ([broken] if broken else [])
+def test_weights_constant_and_size_are_conditions(changes: dict, expected: list[str]) -> None:
+    plain = {"alpha": [0.5, 0.3, 0.15, 0.05], "gram": np.eye(4), "kappa": 0.125}
+    assert broken(four_tokens(**{**plain, **changes})) == expected
 
 
 def test_printed_lower_values_hold_for_unit_directions_where_all_conditions_do() -> None:
     seen = 0
     for length, d, beta, p_sink in product((4, 8, 16), (8, 64, 512), (0.5, 2.0), (0.3, 0.6)):
         alpha = np.concatenate([[p_sink], (1 - p_sink) * 0.5 ** np.arange(1, length + 1)])
-        gram, n = exponential(beta, 0.05, length + 1), np.arange(2, length + 1)
-        found = envelope(alpha, 1.0, gram, d, n, edition="printed")
-        truth = simulate(alpha, 1.0, gram, d, n, draws=400, seed=1, directions="unit")
-        holds = np.all(
-            [getattr(found.valid, item.name) for item in dataclasses.fields(found.valid)], axis=0
-        )
+        case = (alpha, 1.0, exponential(beta, 0.05, length + 1), d, np.arange(2, length + 1))
+        found = envelope(*case, edition="printed")
+        truth = simulate(*case, draws=400, seed=1, directions="unit")
+        holds = np.all([getattr(found.valid, name) for name in Validity.__slots__], axis=0)
         seen += int(holds.sum())
         assert not holds[-1]
         for quantity in ("precision", "recall", "f_outer"):
-            mean, error = (
-                getattr(truth, quantity),
-                np.maximum(getattr(truth, f"{quantity}_se"), 1 / 400),
-            )
-            assert (getattr(found, f"{quantity}_lower") <= mean + 4 * error)[holds].all(), (
-                quantity,
-                length,
-                d,
-                beta,
-                p_sink,
-            )
+            error = 4 * np.maximum(getattr(truth, f"{quantity}_se"), 1 / 400)
+            low = getattr(found, f"{quantity}_lower")
+            assert (low <= getattr(truth, quantity) + error)[holds].all(), (quantity, beta, d)
     assert seen > 40
 
 
-def test_unseen_sink_has_no_margin_and_no_negative_cosine() -> None:
-    found = envelope(ALPHA, 1.0, exponential(1.0, -0.1, 4), 16, [2], edition="printed", sink=None)
+def test_invisible_sink_has_no_margin_and_no_negative_cosine() -> None:
+    found = four_tokens(gram=exponential(1.0, -0.1, 4), sink=None)
     assert np.isnan(found.margin_sink[0])
     assert found.valid.rho0_nonnegative[0]
     assert not found.valid.sink_selected[0]
@@ -204,29 +176,43 @@ def test_unseen_sink_has_no_margin_and_no_negative_cosine() -> None:
 
 
 def test_all_weights_zero_is_nan_in_print_and_a_tie_in_sharp() -> None:
-    printed = envelope(np.zeros(4), 1.0, exponential(1.0, 0.1, 4), 16, [2], edition="printed")
-    assert np.isnan(printed.precision_lower[0])
+    assert np.isnan(four_tokens(alpha=np.zeros(4)).precision_lower[0])
     sharp = envelopes(np.zeros((1, 4)), 1.0, exponential(1.0, 0.1, 4), 16, [2], edition="sharp")
     assert sharp.recall_lower[0, 0] == 1.0
     assert sharp.precision_upper[0, 0] == pytest.approx(0.5)
 
 
+def test_editions_say_what_they_claim() -> None:
+    found = {edition: four_tokens(edition) for edition in CLAIMS}
+    for edition in ("sharp", "conditional"):
+        assert found[edition].claims == ("bound under Model G", "bound under Model G")
+        assert found[edition].upper_is_bound
+    assert found["repaired"].claims[1] == "approximation"
+    assert found["predicted"].claims == ("approximation", "approximation")
+    assert not found["predicted"].upper_is_bound
+    assert (found["predicted"].precision_lower == found["predicted"].precision_upper).all()
+
+
 def test_results_are_frozen() -> None:
-    found = envelope(ALPHA, 1.0, exponential(1.0, 0.1, 4), 16, [2], edition="sharp")
+    found = four_tokens("sharp")
     with pytest.raises(ValueError, match="read-only"):
         found.precision_lower[0] = 0.0
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.kappa = 1.0
 
 
-def test_envelope_refuses_bounds_that_contradict() -> None:
-    found = envelope(ALPHA, 1.0, exponential(1.0, 0.1, 4), 16, [2], edition="sharp")
-    with pytest.raises(ValueError, match="precision_lower exceeds precision_upper"):
-        dataclasses.replace(found, precision_lower=np.array([0.9]), precision_upper=np.array([0.5]))
-    with pytest.raises(ValueError, match="leave"):
-        dataclasses.replace(found, recall_upper=np.array([1.2]))
-    with pytest.raises(ValueError, match="shape"):
-        dataclasses.replace(found, scale=np.zeros(2))
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"precision_lower": [0.9], "precision_upper": [0.5]}, "precision_lower exceeds"),
+        ({"recall_upper": [1.2]}, "leave"),
+        ({"scale": [0.0, 0.0]}, "shape"),
+    ],
+)
+def test_envelope_refuses_bounds_that_contradict(changes: dict, message: str) -> None:
+    arrays = {name: np.array(values) for name, values in changes.items()}
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(four_tokens("sharp"), **arrays)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +224,9 @@ def test_envelope_refuses_bounds_that_contradict() -> None:
         ({"gram": np.eye(3)}, "gram has shape"),
         ({"gram": np.full((4, 4), 0.5)}, "1 on its diagonal"),
         ({"gram": np.eye(4) + np.triu(np.full((4, 4), 0.3), 1)}, "not symmetric"),
-        ({"gram": exponential(0.1, 0.99, 4)}, "infeasible"),
+        ({"gram": IMPOSSIBLE}, "infeasible"),
+        ({"gram": IMPOSSIBLE, "edition": "conditional"}, "infeasible"),
+        ({"gram": IMPOSSIBLE, "edition": "predicted"}, "infeasible"),
         ({"gram": exponential(0.1, 0.1, 2)}, "by_lag has 2 lags"),
         ({"dimension": 0}, "dimension is 0"),
         ({"n": [0, 1]}, "sizes from 1 to T"),
@@ -252,64 +240,35 @@ def test_envelope_refuses_bounds_that_contradict() -> None:
         ({"delta0": "both"}, "delta0 is 'both'"),
     ],
 )
-def test_bad_input_is_said_in_one_line(changes: dict, message: str) -> None:
-    arguments = {
-        "alpha": ALPHA,
-        "norms": 1.0,
-        "gram": exponential(1.0, 0.1, 4),
-        "dimension": 16,
-        "n": [1, 2],
-        "edition": "sharp",
-    } | changes
-    options = {
-        key: arguments.pop(key)
-        for key in ("edition", "convention", "sink", "kappa", "delta0")
-        if key in arguments
-    }
+def test_bad_input_gives_a_one_line_error(changes: dict, message: str) -> None:
     with pytest.raises(InputError, match=message) as raised:
-        envelope(*arguments.values(), **options)
+        four_tokens(**({"edition": "sharp"} | changes))
     assert "\n" not in str(raised.value)
 
 
-def test_compiled_path_refuses_an_infeasible_gram_it_is_told_to_trust() -> None:
+def test_compiled_path_refuses_an_infeasible_gram_despite_feasible_true() -> None:
     gram = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
     with pytest.raises(InputError, match="infeasible"):
         envelopes([[0.5, 0.3, 0.2]], 1.0, gram, 8, [2], edition="sharp", feasible=True)
 
 
-def test_long_heads_agree_with_the_exact_law() -> None:
-    rng = np.random.default_rng(1)
-    alpha = rng.dirichlet(np.full(300, 0.3), 2)
-    gram = offset_exponential(0.1, 0.2, -0.05, 300)
-    sizes = [1, 2, 8, 60, 200, 299]
-    many = envelopes(alpha, 1.0, gram, 64, sizes, edition="sharp")
-    for h in range(2):
-        one = envelope(alpha[h], 1.0, gram, 64, sizes, edition="sharp")
-        for name in BOUNDS:
-            np.testing.assert_allclose(getattr(many, name)[h], getattr(one, name), atol=1e-8)
+HEAVY = {"torch", "xarray", "matplotlib", "pandas", "scipy.stats", "numba"}
 
 
-def test_import_is_light() -> None:
-    heavy = ["torch", "xarray", "matplotlib", "pandas", "scipy.stats", "numba", "sympy"]
-    program = (
-        "import sys, theory; from theory.evaluate.envelopes import envelope;"
-        f" bad = [m for m in {heavy} if m in sys.modules]; assert not bad, bad"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
-def test_catalogue_and_simulation_need_nothing_heavy_but_sympy() -> None:
-    program = (
-        "import sys, theory.statements.catalogue, theory.audit.simulate, theory.errata.record; bad"
-        " = [m for m in ['torch', 'xarray', 'matplotlib', 'pandas', 'scipy.stats', 'numba'] if m in"
-        " sys.modules]; assert not bad, bad"
-    )
+@pytest.mark.parametrize(
+    ("modules", "heavy"),
+    [
+        ("theory, theory.evaluate.envelopes", HEAVY | {"sympy"}),
+        ("theory.editions.predicted.predict", HEAVY | {"sympy"}),
+        ("theory.statements.catalogue, theory.evaluate.simulate, theory.errata.record", HEAVY),
+    ],
+)
+def test_imports_are_light(modules: str, heavy: set[str]) -> None:
+    program = f"import sys, {modules}; assert not {heavy} & {{*sys.modules}}"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_every_name_of_the_room_resolves() -> None:
-    import theory
-
     for name in theory.__all__:
         assert callable(getattr(theory, name)), name
     assert theory.Envelope is Envelope

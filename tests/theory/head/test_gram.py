@@ -1,6 +1,6 @@
 """Gram matrices: feasibility in closed form and by eigenvalue, the edge of ρ₀, projection."""
 
-from __future__ import annotations
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -28,24 +28,24 @@ def test_closed_form_edge_is_where_the_smallest_eigenvalue_vanishes(
         assert not is_feasible(beyond.matrix(content + 1), content + 1)
 
 
-def test_edge_of_the_printed_gram_at_length_1024() -> None:
-    # Erratum 9: L = 1024, β = 0.1 gives |ρ₀| ≤ 0.14.
-    assert feasible_edge(0.1, 1024) == pytest.approx(0.14, abs=0.005)
+@pytest.mark.parametrize(
+    ("by_lag", "edge"),
+    [
+        (offset_exponential(0.3, 0.2, 0.0, 30).by_lag, feasible_edge(0.3, 30, offset=0.2)),
+        # Singular, and the all-ones vector is outside its range: no room for a sink.
+        ([1.0, -1.0, 1.0, -1.0], 0.0),
+        (np.cos(0.3 * np.arange(6)), 0.0),
+        ([1.0] * 5, 1.0),
+        ([1.0, -0.9, -0.9], np.nan),
+    ],
+    ids=["closed form", "alternating", "rank two", "all equal", "infeasible"],
+)
+def test_edge_of_a_sequence(by_lag: list[float], edge: float) -> None:
+    found = LagGram(np.array(by_lag)).edge(len(by_lag))
+    assert found == pytest.approx(edge, rel=1e-9, abs=0, nan_ok=True)
 
 
-def test_edge_of_a_sequence_equals_the_closed_form() -> None:
-    closed = offset_exponential(0.3, 0.2, 0.0, 30)
-    assert LagGram(closed.by_lag).edge(29) == pytest.approx(closed.edge(29), rel=1e-9)
-    # A singular lag part that is blind to the all-ones vector: alternating signs leave no room for
-    # a sink.
-    assert LagGram(np.array([1.0, -1.0, 1.0, -1.0])).edge(4) == 0.0
-    assert LagGram(np.ones(5)).edge(5) == pytest.approx(1.0)
-    # Rank two, and the all-ones vector is outside its range.
-    assert LagGram(np.cos(0.3 * np.arange(6))).edge(6) == 0.0
-    assert np.isnan(LagGram(np.array([1.0, -0.9, -0.9])).edge(3))
-
-
-def test_negative_offset_has_its_own_edge() -> None:
+def test_an_offset_far_below_zero_leaves_no_edge() -> None:
     assert np.isnan(feasible_edge(3.0, 20, offset=-0.5))
     assert not is_feasible(offset_exponential(3.0, -0.5, 0.0, 21), 21)
     assert smallest_eigenvalue(offset_exponential(3.0, -0.5, 0.0, 21), 21) < 0
@@ -73,25 +73,21 @@ def test_an_offset_adds_its_share_to_the_squared_edge_of_any_decay(offset: float
     raised = decaying("power", 0.6, content + 1, offset=offset)
     np.testing.assert_allclose(raised.by_lag, offset + (1 - offset) * plain.by_lag)
     # 1ᵀA⁻¹1 of c11ᵀ + (1−c)P by Sherman and Morrison.
-    assert raised.edge(content) == pytest.approx(
-        np.sqrt(offset + (1 - offset) * plain.edge(content) ** 2), rel=1e-9
-    )
+    expected = np.sqrt(offset + (1 - offset) * plain.edge(content) ** 2)
+    assert raised.edge(content) == pytest.approx(expected, rel=1e-9)
 
 
 def test_matrix_layout() -> None:
     gram = LagGram(np.array([1.0, 0.5, 0.25]), -0.1)
-    np.testing.assert_array_equal(
-        gram.matrix(4),
-        [[1, -0.1, -0.1, -0.1], [-0.1, 1, 0.5, 0.25], [-0.1, 0.5, 1, 0.5], [-0.1, 0.25, 0.5, 1]],
-    )
-    np.testing.assert_array_equal(
-        gram.matrix(3, sink=None), [[1, 0.5, 0.25], [0.5, 1, 0.5], [0.25, 0.5, 1]]
-    )
+    content = np.array([[1, 0.5, 0.25], [0.5, 1, 0.5], [0.25, 0.5, 1]])
+    np.testing.assert_array_equal(gram.matrix(3, sink=None), content)
+    np.testing.assert_array_equal(gram.matrix(4)[1:, 1:], content)
+    np.testing.assert_array_equal(gram.matrix(4)[0], [1, -0.1, -0.1, -0.1])
+    np.testing.assert_array_equal(gram.matrix(4)[:, 0], [1, -0.1, -0.1, -0.1])
 
 
 def test_projection_moves_rho0_to_its_edge() -> None:
-    gram = exponential(0.5, -0.9, 50)
-    found = project(gram, 50)
+    found = project(exponential(0.5, -0.9, 50), 50)
     assert found.kind == "sink"
     assert isinstance(found.gram, LagGram)
     assert found.gram.rho0 == pytest.approx(-feasible_edge(0.5, 49))
@@ -105,14 +101,13 @@ def test_projection_of_a_matrix_is_the_nearest_correlation_matrix() -> None:
     before = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0]])
     found = project(before, 3)
     assert found.kind == "nearest"
-    np.testing.assert_allclose(
-        found.gram, [[1, 0.7607, 0.1573], [0.7607, 1, 0.7607], [0.1573, 0.7607, 1]], atol=5e-5
-    )
+    nearest = [[1, 0.7607, 0.1573], [0.7607, 1, 0.7607], [0.1573, 0.7607, 1]]
+    np.testing.assert_allclose(found.gram, nearest, atol=5e-5)
     assert found.distance == pytest.approx(np.linalg.norm(found.gram - before))
     assert is_feasible(found.gram, 3)
 
 
-def test_nothing_feasible_lies_nearer_than_the_projection() -> None:
+def test_no_feasible_gram_is_nearer_than_the_projection() -> None:
     rng = np.random.default_rng(2)
     noisy = np.corrcoef(rng.normal(size=(12, 30))) + 0.3 * rng.normal(size=(12, 12))
     noisy = (noisy + noisy.T) / 2
@@ -126,9 +121,10 @@ def test_nothing_feasible_lies_nearer_than_the_projection() -> None:
 
 
 def test_infeasible_lag_part_is_projected_as_a_matrix() -> None:
-    found = project(LagGram(np.array([1.0, -0.9, -0.9]), 0.0), 3, sink=None)
+    gram = LagGram(np.array([1.0, -0.9, -0.9]), 0.0)
+    found = project(gram, 3, sink=None)
     assert found.kind == "nearest"
-    assert found.distance > 0.1
+    np.testing.assert_allclose(found.gram, project(gram.matrix(3, sink=None), 3).gram)
 
 
 def test_measured_float32_cosines_are_feasible() -> None:
@@ -142,16 +138,12 @@ def test_measured_float32_cosines_are_feasible() -> None:
 def test_one_asymmetric_pair_anywhere_is_refused(
     data: st.DataObject, tokens: int, dtype: type
 ) -> None:
-    row, column = data.draw(
-        st.tuples(st.integers(0, tokens - 1), st.integers(0, tokens - 1)).filter(
-            lambda pair: pair[0] != pair[1]
-        )
-    )
+    pairs = st.lists(st.integers(0, tokens - 1), min_size=2, max_size=2, unique=True)
+    row, column = data.draw(pairs)
     matrix = exponential(0.3, 0.1, tokens).matrix(tokens).astype(dtype)
     matrix[row, column] += data.draw(st.sampled_from([-0.0009, 0.0009]))
-    np.testing.assert_array_equal(
-        as_matrix(matrix, tokens), matrix
-    )  # within a thousandth: rounding
+    # Within a thousandth: rounding.
+    np.testing.assert_array_equal(as_matrix(matrix, tokens), matrix)
     matrix[row, column] = matrix[column, row] + data.draw(st.sampled_from([-0.0011, 0.0011]))
     with pytest.raises(InputError, match="not symmetric"):
         as_matrix(matrix, tokens)
@@ -176,6 +168,6 @@ def test_an_asymmetry_that_one_vector_does_not_see_is_refused() -> None:
         (lambda: feasible_edge(1.0, 0), "at least one token"),
     ],
 )
-def test_bad_grams_are_refused(make: object, message: str) -> None:
+def test_bad_grams_are_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()

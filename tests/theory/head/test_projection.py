@@ -1,6 +1,4 @@
-"""Cosines by lag that no vectors have are moved to some that vectors do have; those that exist
-are left alone.
-"""
+"""Infeasible cosines by lag are projected to feasible ones; feasible ones are unchanged."""
 
 import numpy as np
 import pytest
@@ -11,13 +9,10 @@ from scipy.linalg import eigvalsh, toeplitz
 from theory.errors import InputError
 from theory.head.projection import clip_spectrum
 
-COSINES = st.lists(st.floats(-1, 1), min_size=0, max_size=40).map(
-    lambda rest: np.array([1.0, *rest])
-)
 
-
-@given(COSINES)
-def test_vectors_with_the_cosines_that_are_returned_exist(by_lag: np.ndarray):
+@given(st.lists(st.floats(-1, 1), max_size=40))
+def test_vectors_with_the_cosines_that_are_returned_exist(rest: list[float]):
+    by_lag = np.array([1.0, *rest])
     found = clip_spectrum(by_lag)
     assert found.by_lag.shape == by_lag.shape
     assert found.by_lag[0] == pytest.approx(1)
@@ -36,7 +31,6 @@ def test_a_decay_that_exists_is_left_alone(beta: float, offset: float):
 def test_the_distance_is_the_root_mean_squared_change_over_pairs():
     by_lag = np.array([1.0, 0.9, -0.9, 0.2])
     found = clip_spectrum(by_lag)
-    assert eigvalsh(toeplitz(by_lag))[0] < -0.1
     change = toeplitz(found.by_lag) - toeplitz(by_lag)
     assert found.distance == pytest.approx(np.sqrt((change**2).mean()))
     assert 0 < found.distance < 1
@@ -44,10 +38,5 @@ def test_the_distance_is_the_root_mean_squared_change_over_pairs():
 
 @pytest.mark.parametrize("by_lag", [[], [0.5, 0.1], [1.0, np.nan], [[1.0]]])
 def test_what_is_no_sequence_of_cosines_is_refused(by_lag: object):
-    with pytest.raises(
-        InputError,
-        match=(
-            r"expected a finite sequence of cosines by lag that starts with 1\. Prepend 1 to it\.$"
-        ),
-    ):
+    with pytest.raises(InputError, match=r"expected a finite sequence of cosines .* Prepend 1"):
         clip_spectrum(np.array(by_lag, dtype=float))

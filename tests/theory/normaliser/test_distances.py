@@ -1,18 +1,16 @@
-"""Theorem 1: the summed distance of the tokens outside, its bounds, and means over random sets."""
-
-from __future__ import annotations
+"""Theorem 1: the summed distance of unselected tokens, its bounds, and means over random sets."""
 
 from itertools import combinations
 
 import numpy as np
 import pytest
-import sympy as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from studies.normaliser_limits import random_sets, top_set
 from theory.errors import InputError
 from theory.normaliser import expressions as x
-from theory.normaliser.distances import distances, farthest_pair, random_sets, top_set
+from theory.normaliser.distances import distances, farthest_pair
 from theory.normaliser.normalisers import weights
 from theory.symbolic import symbols as s
 
@@ -78,37 +76,32 @@ def test_means_over_all_sets_are_those_of_the_closed_form(n: int) -> None:
     squares = np.mean([one.root**2 for one in found])
     assert exact.squares == pytest.approx(squares, rel=1e-12)
     assert exact.lower <= np.mean([one.total for one in found]) <= exact.upper
-    in_symbols = x.RANDOM_SQUARES.subs(
-        {
-            x.length: 7,
-            s.N: n,
-            x.own: float(((alpha[:, None] * values) ** 2).sum()),
-            x.Norm(x.whole): float(np.linalg.norm(alpha @ values)),
-        }
-    )
-    assert float(in_symbols) == pytest.approx(squares, rel=1e-12)
+    numbers = {x.length: 7, s.N: n, x.own: float(((alpha[:, None] * values) ** 2).sum())}
+    numbers[x.Norm(x.whole)] = float(np.linalg.norm(alpha @ values))
+    stated = float(x.RANDOM_SQUARES.expression.subs(numbers))
+    assert stated == pytest.approx(squares, rel=1e-12)
 
 
 def test_the_bound_of_print_equals_its_symbol() -> None:
     alpha, values = head(8)
     inside = top_set(alpha, 3)
     share, found = float(alpha[inside].sum()), distances(alpha, values, inside)
-    numbers = {
-        x.length: 7,
-        s.N: 3,
-        x.share_in: sp.Float(share),
-        x.d_1: sp.Float(float(farthest_pair(values, inside))),
-        x.norm_in: sp.Float(float(np.linalg.norm(values[inside], axis=1).max())),
-    }
-    assert float(x.DISTANCE_UPPER.subs(numbers)) == pytest.approx(float(found.printed), rel=1e-12)
+    numbers = {x.length: 7, s.N: 3, x.share_in: share}
+    numbers[x.d_1] = float(farthest_pair(values, inside))
+    numbers[x.norm_in] = float(np.linalg.norm(values[inside], axis=1).max())
+    stated = float(x.DISTANCE_UPPER.expression.subs(numbers))
+    assert stated == pytest.approx(float(found.printed), rel=1e-12)
 
 
 @pytest.mark.parametrize("n", [0, 7])
 def test_a_selection_of_none_or_all_is_refused(n: int) -> None:
-    alpha, values = head(1)
     with pytest.raises(InputError, match=f"n is {n}, expected 1 to 6, fewer than the tokens"):
-        random_sets(alpha, values, n)
+        random_sets(*head(1), n)
     with pytest.raises(InputError, match="selects no token or all of them"):
-        distances(alpha, values, np.full(7, bool(n)))
+        distances(*head(1), np.full(7, bool(n)))
+
+
+def test_unlike_shapes_are_refused() -> None:
+    alpha, values = head(1)
     with pytest.raises(InputError, match=r"expected \(…, L\), \(…, L, d\) and \(…, L\)"):
         distances(alpha[1:], values, np.full(7, True))

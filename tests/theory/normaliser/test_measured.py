@@ -1,15 +1,15 @@
-"""Algorithms 1-5 on one head: sizes, chance, radii, and responses to logits."""
-
-from __future__ import annotations
+"""Algorithms 1-5 on one head: sizes, null baseline, radii, and sensitivity to logits."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.model_g import assert_same
 
+from studies.normaliser_limits import top_set
 from theory.arrays import selection_order
 from theory.errors import InputError
-from theory.normaliser.distances import distances, top_set
+from theory.normaliser.distances import distances
 from theory.normaliser.measured import (
     bounds_within,
     difference,
@@ -33,15 +33,15 @@ def test_nested_selections_are_those_of_each_size(seed: int) -> None:
     sizes = [1, 2, 5, 11]
     found = nested(alpha, values, selection_order(alpha), sizes)
     y = alpha[:, None] * values
-    for at, n in enumerate(sizes):
+    for index, n in enumerate(sizes):
         inside = top_set(alpha, n)
         one = distances(alpha, values, inside)
-        assert found.total[at] == pytest.approx(float(one.total), rel=1e-6)
-        assert found.bound[at] == pytest.approx(float(one.printed), rel=1e-9)
+        assert found.total[index] == pytest.approx(float(one.total), rel=1e-6)
+        assert found.bound[index] == pytest.approx(float(one.printed), rel=1e-9)
         s = y[inside].sum(axis=0)
-        assert found.radius[at] == pytest.approx(np.linalg.norm(s))
+        assert found.radius[index] == pytest.approx(np.linalg.norm(s))
         near = np.linalg.norm(s - y[inside], axis=1) <= np.linalg.norm(s) * (1 + 1e-12)
-        assert found.within[at] == pytest.approx(near.mean())
+        assert found.within[index] == pytest.approx(near.mean())
     assert (found.total <= found.bound * (1 + 1e-6)).all()
 
 
@@ -60,15 +60,10 @@ def test_bounds_are_those_of_the_selected_at_the_measured_radius() -> None:
     alpha, values = head(4)
     chosen = selection_order(alpha)[:5]
     y = alpha[chosen, None] * values[chosen]
-    expected = separability(
-        np.linalg.norm(y, axis=1),
-        [np.linalg.norm(y.sum(axis=0))],
-        4,
-        norm_max=np.linalg.norm(values[chosen], axis=1).max(),
-    )
-    found = bounds_within(alpha, values, 5)
-    for name in ("printed_lower", "printed_upper", "sharp_lower", "sharp_upper"):
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12)
+    radius, norm_max = np.linalg.norm(y.sum(axis=0)), np.linalg.norm(values[chosen], axis=1).max()
+    expected = separability(np.linalg.norm(y, axis=1), [radius], 4, norm_max=norm_max)
+    names = ("printed_lower", "printed_upper", "sharp_lower", "sharp_upper")
+    assert_same(bounds_within(alpha, values, 5), expected, names, rtol=1e-12)
     assert bounds_within(alpha, values, 1).sharp_lower == 1
 
 
@@ -85,12 +80,13 @@ def test_the_share_by_chance_of_flat_weights_follows_the_cosine_with_the_rest(n:
     found = share_by_chance(np.ones(n), 16, 4000, rng)
     error = (seen * (1 - seen) * (1 / 20_000 + 1 / 4000)) ** 0.5
     assert abs(found - seen) < 4 * error
-    assert share_by_chance(np.full(n, 7.0), 16, 4000, np.random.default_rng(1)) == pytest.approx(
-        share_by_chance(np.ones(n), 16, 4000, np.random.default_rng(1))
+    one, seven = (
+        share_by_chance(np.full(n, unit), 16, 4000, np.random.default_rng(1)) for unit in (1.0, 7.0)
     )
+    assert one == pytest.approx(seven)
 
 
-def test_the_critical_size_is_the_first_at_which_sets_are_not_told_apart() -> None:
+def test_the_critical_size_is_the_first_without_a_significant_difference() -> None:
     rng = np.random.default_rng(0)
     apart, alike = rng.normal(size=(2, 200, 4)), np.array([3.0, 1.0, 0.0, 0.0])
     found = difference(apart[0] + alike, apart[1], [1, 2, 4, 8])

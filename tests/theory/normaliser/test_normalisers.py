@@ -1,6 +1,4 @@
-"""Lemmas 1 and 2: weights of four normalisers, how large they can be, and their Jacobians."""
-
-from __future__ import annotations
+"""Lemmas 1 and 2: weights of four normalisers, their limits, and their Jacobians."""
 
 import numpy as np
 import pytest
@@ -8,17 +6,10 @@ import sympy as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from studies.normaliser_limits import jacobian_limits, softmax_norm_limit, weight_limits
 from theory.errors import InputError
 from theory.normaliser import expressions as x
-from theory.normaliser.normalisers import (
-    NORMALISERS,
-    jacobian,
-    jacobian_limits,
-    sensitivity,
-    softmax_norm_limit,
-    weight_limits,
-    weights,
-)
+from theory.normaliser.normalisers import NORMALISERS, jacobian, sensitivity, weights
 from theory.symbolic import symbols as s
 
 LOGITS = st.lists(st.floats(-4, 4), min_size=2, max_size=9)
@@ -37,27 +28,22 @@ def test_weights_are_distributions_and_keep_the_order_of_logits(
 @pytest.mark.parametrize("kind", NORMALISERS)
 def test_jacobians_are_the_slopes_of_weights(kind: str) -> None:
     logits, step = np.array([0.3, -0.2, 0.1, 0.45]), 1e-6
-    slopes = np.stack(
-        [
-            (weights(logits + move, 0.9, kind) - weights(logits - move, 0.9, kind)) / (2 * step)
-            for move in step * np.eye(4)
-        ],
-        axis=1,
-    )
-    np.testing.assert_allclose(jacobian(weights(logits, 0.9, kind), 0.9, kind), slopes, atol=1e-8)
+    found = jacobian(weights(logits, 0.9, kind), 0.9, kind)
+    for column, move in zip(found.T, step * np.eye(4), strict=True):
+        change = weights(logits + move, 0.9, kind) - weights(logits - move, 0.9, kind)
+        np.testing.assert_allclose(column, change / (2 * step), atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", NORMALISERS)
 def test_jacobians_equal_their_symbols(kind: str) -> None:
     alpha = weights([0.3, -0.2, 0.1, 0.45], 0.9, kind)
     support = np.flatnonzero(alpha)
-    i, j = int(support[0]), int(support[1])
-    numbers = {x.temperature: 0.9, x.length: 4, x.SUPPORT: len(support), x.ROOTS: 0.0}
+    i, j = support[:2].tolist()
+    numbers = {x.temperature: 0.9, x.length: 4, x.SUPPORT: len(support)}
     numbers[x.ROOTS] = float(np.sqrt(alpha).sum())
-    for token in (i, j):
-        index = s.i if token == i else s.j
+    for token, index in ((i, s.i), (j, s.j)):
         numbers |= {s.alpha[index]: alpha[token], x.root[index]: alpha[token] ** 0.5}
-    own, other = (float(entry.subs(numbers)) for entry in x.JACOBIANS[kind])
+    own, other = (float(entry.expression.subs(numbers)) for entry in x.JACOBIANS[kind][:2])
     found = jacobian(alpha, 0.9, kind)
     assert (found[i, i], found[i, j]) == pytest.approx((own, other), rel=1e-12)
 
@@ -89,15 +75,13 @@ def test_limits_are_attained_by_tied_logits(kind: str) -> None:
 def test_the_limit_of_entmax_is_approached_as_tokens_grow() -> None:
     # One weight near 1, a great many small ones: entry √α (1 − √α/Σ√α).
     for length, least in ((10**2, 0.58), (10**4, 0.9), (10**6, 0.98)):
-        alpha = np.full(length, 0.02 / (length - 1))
-        alpha[0] = 0.98
-        root = np.sqrt(alpha)
+        root = np.sqrt(np.r_[0.98, np.full(length - 1, 0.02 / (length - 1))])
         assert least < root[0] * (1 - root[0] / root.sum()) < 1
 
 
 def test_by_symbols_entries_are_at_most_a_quarter_and_a_pair_has_twice_that_as_norm() -> None:
     p = sp.Symbol("p", positive=True)
-    entry = x.JACOBIANS["softmax"][0].subs({s.alpha[s.i]: p, x.temperature: 1})
+    entry = x.JACOBIANS["softmax"][0].expression.subs({s.alpha[s.i]: p, x.temperature: 1})
     (stationary,) = sp.solve(sp.diff(entry, p), p)
     assert (stationary, entry.subs(p, stationary)) == (sp.Rational(1, 2), sp.Rational(1, 4))
     assert sp.diff(entry, p, 2) < 0
@@ -126,15 +110,14 @@ def test_by_symbols_the_pair_of_each_normaliser_has_the_jacobian_of_its_weights(
 
 @given(st.integers(2, 50), st.floats(0, 8))
 def test_extreme_logits_attain_the_sharp_limits_of_weights(length: int, spread: float) -> None:
-    logits = np.zeros(length)
-    logits[0] = spread
+    logits = np.r_[spread, np.zeros(length - 1)]
     limits = weight_limits(length, spread)
     assert weights(logits)[0] == pytest.approx(limits.upper)
     assert weights(-logits)[0] == pytest.approx(limits.lower)
     assert np.exp(-spread) / length <= limits.lower * (1 + 1e-12)
     assert limits.upper <= np.exp(spread) / length * (1 + 1e-12)
     delta = {x.logit_max: spread / 2, x.temperature: 1, x.length: length}
-    assert float(x.SHARP_WEIGHT_UPPER.subs(delta)) == pytest.approx(float(limits.upper))
+    assert float(x.SHARP_WEIGHT_UPPER.expression.subs(delta)) == pytest.approx(float(limits.upper))
 
 
 def test_sensitivity_has_two_limits() -> None:
@@ -142,7 +125,7 @@ def test_sensitivity_has_two_limits() -> None:
     for cold in (1.0, 0.1, 0.01):
         assert sensitivity(pair, away, 1e-7, cold) == pytest.approx(1 / (2 * cold), rel=1e-6)
     # a step far beyond T turns the choice over: (1, 0) for (0, 1), √2 apart
-    turned = sensitivity([0.0, 0.6], [0.5**0.5, -(0.5**0.5)], 1.0, 1e-3)
+    turned = sensitivity([0.0, 0.6], away, 1.0, 1e-3)
     assert turned == pytest.approx(2**0.5, rel=1e-9)
 
 

@@ -1,25 +1,12 @@
-"""Elasticities at a point of a study equal closed forms and the study's own slopes; what has
-none says why.
-"""
+"""Elasticities equal closed forms and slopes of a study; undefined ones give a reason."""
 
 import numpy as np
 import pytest
 import sympy as sp
 
 from theory.errors import InputError
-from theory.what_if.elasticity import (
-    BOTH,
-    DERIVATIVE,
-    LESS,
-    MORE,
-    NO_DERIVATIVE,
-    NO_PROFILE,
-    NO_VECTORS,
-    NOT_POSITIVE,
-    SAYS_NOTHING,
-    ZERO,
-    study_elasticities,
-)
+from theory.what_if import elasticity
+from theory.what_if.elasticity import study_elasticities
 from theory.what_if.given_gram import measured_gram
 from theory.what_if.parameters import BOUNDS, LOWER
 from theory.what_if.study import Question, study
@@ -28,26 +15,30 @@ POINT = {"L": 64, "N": 4, "rho0": 0.05, "eta": 0.1, "p_sink": 0.05, "beta": 1.0}
 
 
 def told(found, parameter, bound, what="elasticity"):
-    return getattr(found, what)[found.parameters.index(parameter), found.bounds.index(bound)]
+    return found.arrays[what][names(found).index(parameter), names(found, "bound").index(bound)]
+
+
+def step_of(found, parameter):
+    return found.arrays["step"][names(found).index(parameter)]
+
+
+def names(found, dim="parameter"):
+    return found.arrays[dim].tolist()
+
+
+def along(name, values, question, bound):
+    """The bound on a line through the point."""
+    return study({name: values}, {k: v for k, v in POINT.items() if k != name}, question).full(
+        bound
+    )
 
 
 @pytest.mark.parametrize("n", [2, 5])
 def test_the_printed_bound_moves_as_its_derivative(n):
     # arXiv 2602.01893, eq. (12) at T1 = T2 = L without growth: all content weights equal a, so
     # that S = (N - 1)a with the sink selected
-    point = {
-        "L": 40,
-        "N": n,
-        "T1": "1L",
-        "T2": "1L",
-        "p_sink": 0.6,
-        "lam": 0.5,
-        "beta": 1.3,
-        "d": 512,
-        "kappa": 4.0,
-        "rho0": 0.0,
-        "eta": 0.1,
-    }
+    point = {"L": 40, "N": n, "T1": "1L", "T2": "1L", "d": 512, "eta": 0.1, "rho0": 0.0}
+    point |= {"p_sink": 0.6, "lam": 0.5, "beta": 1.3, "kappa": 4.0}
     beta, kappa, d, p, lam, norm = sp.symbols("beta kappa d p lam C", positive=True)
     a, a_sink = norm * (1 - p) / 40, lam * p * norm
     total, rho = (n - 1) * a, sp.exp(-beta)
@@ -57,24 +48,18 @@ def test_the_printed_bound_moves_as_its_derivative(n):
     bound = 1 / (1 + (40 - n) * tails[0] + sp.Rational(40 - n, n) * tails[1])
     values = {beta: 1.3, kappa: 4.0, d: 512, p: 0.6, lam: 0.5, norm: 1}
     found = study_elasticities(point, Question(bounds=("precision_lower",)))
-    assert found.at[0] == pytest.approx(float(bound.subs(values)), rel=1e-12)
-    for name, symbol in (
-        ("beta", beta),
-        ("kappa", kappa),
-        ("p_sink", p),
-        ("lam", lam),
-        ("C", norm),
-    ):
+    at = found.arrays["at"][0]
+    assert at == pytest.approx(float(bound.subs(values)), rel=1e-12)
+    moving = {"beta": beta, "kappa": kappa, "p_sink": p, "lam": lam, "C": norm}
+    for name, symbol in moving.items():
         slope = float((symbol * sp.diff(bound, symbol)).subs(values))
-        assert told(found, name, "precision_lower", "slope") == pytest.approx(slope, rel=1e-6), name
-        assert told(found, name, "precision_lower") == pytest.approx(
-            slope / found.at[0], rel=1e-6
-        ), name
-        assert found.steps[found.parameters.index(name)] == DERIVATIVE
+        for what, expected in (("slope", slope), ("elasticity", slope / at)):
+            seen = told(found, name, "precision_lower", what)
+            assert seen == pytest.approx(expected, rel=1e-6), name
+        assert step_of(found, name) == elasticity.DERIVATIVE
     around = [float(bound.subs(values | {d: k})) for k in (511, 513)]
-    assert told(found, "d", "precision_lower") == pytest.approx(
-        np.log(around[1] / around[0]) / np.log(513 / 511), rel=1e-9
-    )
+    expected = np.log(around[1] / around[0]) / np.log(513 / 511)
+    assert told(found, "d", "precision_lower") == pytest.approx(expected, rel=1e-9)
     assert told(found, "eta", "precision_lower") == 0  # no phase has it
 
 
@@ -83,109 +68,73 @@ def test_a_derivative_is_the_slope_of_the_study(edition):
     question = Question(edition=edition, bounds=("recall_lower", "precision_upper"))
     found = study_elasticities(POINT, question)
     near = 0.1 if edition == "conditional" else 5e-3  # its averages are quadratures
-    for name in ("beta", "lam", "p_sink", "omega"):
-        width = 0.01
-        ends = POINT.get(name, {"lam": 0.25, "omega": 0.1}.get(name)) * np.exp([-width, width])
-        row = study(
-            {name: ends},
-            {k: v for k, v in POINT.items() if k != name},
-            question,
-        )
+    width = 0.01
+    for name, value in {"beta": 1.0, "p_sink": 0.05, "lam": 0.25, "omega": 0.1}.items():
         for bound in question.bounds:
-            low, high = row.full(bound)
-            assert told(found, name, bound, "slope") == pytest.approx(
-                (high - low) / (2 * width), rel=near, abs=2e-6
-            ), (name, bound)
+            low, high = along(name, value * np.exp([-width, width]), question, bound)
+            seen, expected = told(found, name, bound, "slope"), (high - low) / (2 * width)
+            assert seen == pytest.approx(expected, rel=near, abs=2e-6), (name, bound)
 
 
 def test_whole_numbers_move_by_one_and_at_an_end_to_one_side():
     question = Question(edition="sharp", bounds=("precision_upper",))
     found = study_elasticities(POINT, question)
-    curve = study({"N": [3, 4, 5]}, {k: v for k, v in POINT.items() if k != "N"}, question).full(
-        "precision_upper"
-    )
-    assert told(found, "N", "precision_upper") == pytest.approx(
-        np.log(curve[2] / curve[0]) / np.log(5 / 3), abs=1e-6
-    )
-    assert found.steps[found.parameters.index("N")] == BOTH
-    longer = study({"L": [63, 65]}, {k: v for k, v in POINT.items() if k != "L"}, question).full(
-        "precision_upper"
-    )
-    assert told(found, "L", "precision_upper") == pytest.approx(
-        np.log(longer[1] / longer[0]) / np.log(65 / 63), abs=1e-6
-    )
-    ends = {n: study_elasticities(POINT | {"N": n}, question).steps[0] for n in (1, 65)}
-    assert ends == {1: MORE, 65: LESS}
-    last = study_elasticities(POINT | {"T2": 64}, question)
-    assert last.steps[last.parameters.index("T2")] == LESS
+    for name, less, more in (("N", 3, 5), ("L", 63, 65)):
+        low, high = along(name, [less, more], question, "precision_upper")
+        expected = np.log(high / low) / np.log(more / less)
+        assert told(found, name, "precision_upper") == pytest.approx(expected, abs=1e-6)
+        assert step_of(found, name) == elasticity.BOTH
+    for name, value, step in (
+        ("N", 1, elasticity.MORE),
+        ("N", 65, elasticity.LESS),
+        ("T2", 64, elasticity.LESS),
+    ):
+        assert step_of(study_elasticities(POINT | {name: value}, question), name) == step
 
 
-def test_only_parameters_that_the_point_has_are_told():
+def test_only_parameters_of_the_point_are_reported():
     plain = study_elasticities(POINT, Question(edition="sharp"))
-    assert plain.parameters == (
-        "N",
-        "L",
-        "d",
-        "beta",
-        "rho0",
-        "lam",
-        "p_sink",
-        "eta",
-        "omega",
-        "T1",
-        "T2",
-        "C",
-    )
-    offset = study_elasticities(
-        POINT | {"c": 0.1, "growth": 0.05, "p_base": 0.005}, Question(decay="offset")
-    )
-    assert {"c", "kappa", "growth", "p_base"} <= set(offset.parameters)
-    own = study_elasticities(
-        {"N": 4},
-        Question(
-            edition="sharp",
-            decay="measured",
-            measured=measured_gram(np.exp(-np.arange(30.0)), rho0=0.1),
-        ),
-    )
-    assert not {"beta", "rho0", "c", "L"} & set(own.parameters)
+    assert " ".join(names(plain)) == "N L d beta rho0 lam p_sink eta omega T1 T2 C"
+    point = POINT | {"c": 0.1, "growth": 0.05, "p_base": 0.005}
+    offset = study_elasticities(point, Question(decay="offset"))
+    assert {"c", "kappa", "growth", "p_base"} <= set(names(offset))
+    gram = measured_gram(np.exp(-np.arange(30.0)), rho0=0.1)
+    own = study_elasticities({"N": 4}, Question(edition="sharp", decay="measured", measured=gram))
+    assert not {"beta", "rho0", "c", "L"} & set(names(own))
 
 
 @pytest.mark.slow
 def test_the_bounds_of_every_edition_but_the_printed_do_not_move_with_the_unit_of_values():
     for edition in ("repaired", "sharp", "conditional", "predicted"):
         found = study_elasticities(POINT, Question(edition=edition, bounds=BOUNDS))
-        row = found.slope[found.parameters.index("C")]
+        row = found.arrays["slope"][names(found).index("C")]
         np.testing.assert_array_equal(row, 0, err_msg=edition)
-    assert told(study_elasticities(POINT), "C", "precision_lower") == pytest.approx(
-        2 * told(study_elasticities(POINT), "kappa", "precision_lower"), rel=1e-5
-    )
+    printed = study_elasticities(POINT)
+    by_unit, by_kappa = (told(printed, name, "precision_lower") for name in ("C", "kappa"))
+    assert by_unit == pytest.approx(2 * by_kappa, rel=1e-5)
 
 
 def test_what_has_no_elasticity_says_why():
     printed = study_elasticities(POINT, Question(bounds=LOWER))
-    assert told(printed, "beta", "recall_lower", "reasons") == NOT_POSITIVE
+    assert told(printed, "beta", "recall_lower", "reason") == elasticity.NOT_POSITIVE
     assert np.isnan(told(printed, "beta", "recall_lower"))
     assert np.isfinite(told(printed, "beta", "recall_lower", "slope"))
-    assert told(printed, "beta", "f_inner_lower", "reasons") == SAYS_NOTHING
+    assert told(printed, "beta", "f_inner_lower", "reason") == elasticity.MEANINGLESS
     assert np.isnan(told(printed, "beta", "f_inner_lower", "slope"))
-    assert np.isnan(printed.at[printed.bounds.index("f_inner_lower")])
+    assert np.isnan(printed.arrays["at"][names(printed, "bound").index("f_inner_lower")])
 
     sharp = Question(edition="sharp", bounds=("precision_upper",))
-    assert (
-        told(study_elasticities(POINT | {"rho0": 0.0}, sharp), "rho0", "precision_upper", "reasons")
-        == ZERO
-    )
-    edge = float(
-        study({"L": [64]}, {"beta": 1.0, "rho0": 1.0}, Question(project=True)).full(
-            "projection_distance"
-        )[0]
-    )
-    at_edge = study_elasticities(POINT | {"rho0": (1 - edge) * (1 - 1e-6)}, sharp)
-    assert told(at_edge, "rho0", "precision_upper", "reasons") == NO_VECTORS
-    full = study_elasticities(POINT | {"eta": 1.0, "omega": np.pi, "growth": 0.01}, sharp)
-    assert told(full, "eta", "precision_upper", "reasons") == NO_PROFILE
-    with pytest.raises(InputError, match="no vectors have the Gram of this point"):
+    project = Question(project=True)
+    beyond = study({}, {"L": 64, "beta": 1.0, "rho0": 1.0}, project).full("projection_distance")
+    edge = 1 - float(beyond)
+    for name, changes, reason in (
+        ("rho0", {"rho0": 0.0}, elasticity.ZERO),
+        ("rho0", {"rho0": edge * (1 - 1e-6)}, elasticity.NO_VECTORS),
+        ("eta", {"eta": 1.0, "omega": np.pi, "growth": 0.01}, elasticity.NO_PROFILE),
+    ):
+        found = study_elasticities(POINT | changes, sharp)
+        assert told(found, name, "precision_upper", "reason") == reason
+    with pytest.raises(InputError, match="the Gram of this point is infeasible"):
         study_elasticities(POINT | {"rho0": 0.9}, sharp)
     with pytest.raises(InputError, match="N: expected one value"):
         study_elasticities({"N": [2, 3]})
@@ -198,14 +147,11 @@ def test_a_kink_has_no_derivative():
     low, high = 0.05, 0.5
     for _ in range(60):
         middle = (low + high) / 2
-        rises = study({"kappa": [middle]}, flat, question).full("precision_lower")[0] > 4 / 65 * (
-            1 + 1e-12
-        )
-        low, high = (low, middle) if rises else (middle, high)
+        bound = study({"kappa": [middle]}, flat, question).full("precision_lower")[0]
+        low, high = (low, middle) if bound > 4 / 65 * (1 + 1e-12) else (middle, high)
     at = study_elasticities(POINT | {"kappa": high}, question)
-    assert told(at, "kappa", "precision_lower", "reasons") == NO_DERIVATIVE
-    assert np.isnan(
-        [told(at, "kappa", "precision_lower"), told(at, "kappa", "precision_lower", "slope")]
-    ).all()
+    assert told(at, "kappa", "precision_lower", "reason") == elasticity.NO_DERIVATIVE
+    for what in ("elasticity", "slope"):
+        assert np.isnan(told(at, "kappa", "precision_lower", what))
     beyond = study_elasticities(POINT | {"kappa": 1.1 * high}, question)
     assert told(beyond, "kappa", "precision_lower") > 0.01

@@ -1,9 +1,9 @@
-"""What is known of a count of dependent events from their probabilities and the correlations behind
-them.
+"""Bounds on a count of dependent events from their probabilities and the correlations of the
+underlying Gaussian vectors.
 
 Events k = 1..M, probabilities F_k, of jointly Gaussian vectors whose coordinates are correlated by
 ρ̃; K counts them, κ = Σ F_k. V = Σ_kl |ρ̃_kl| √(F_k(1−F_k)F_l(1−F_l)) ≥ Var K by Gebelein's
-inequality. Rows are nodes of a quadrature. Imports numpy; numba on first use.
+inequality. Rows are quadrature nodes. Imports numpy; numba on first use.
 """
 
 from __future__ import annotations
@@ -18,26 +18,24 @@ import numpy.typing as npt
 from theory.arrays import FloatArray, IntArray
 
 NEGLIGIBLE = 1e-3
-"""An upper bound of a probability already this small is not made smaller at the cost of O(M²)."""
+"""An upper bound of a probability below this value is not refined at O(M²) cost."""
 
 WEIGHTLESS = 1e-3
-"""Nodes of this weight or less bear 5e-5 of an average."""
+"""Nodes of this weight or less contribute 5e-5 of an average."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Chances:
-    """Probabilities F (G, K, M): G groups of K rows; and for each row κ = Σ F, Σ F² and max F,
-    each (G, K).
-    """
+    """F (G, K, M) of G groups of K rows, with κ = Σ F, Σ F² and max F of each row, (G, K)."""
 
-    each: FloatArray
+    probability: FloatArray
     expected: FloatArray
     squares: FloatArray
     largest: FloatArray
 
 
 Correlations = Callable[[int], npt.NDArray[Any]]
-"""|ρ̃| (M, M) of a group, computed where it is needed."""
+"""Function that computes |ρ̃| (M, M) of a group on demand."""
 
 
 def absolute_correlation(covariance: FloatArray, variance: FloatArray) -> FloatArray:
@@ -47,8 +45,8 @@ def absolute_correlation(covariance: FloatArray, variance: FloatArray) -> FloatA
 
 
 def quadratic(chance: FloatArray, correlation: npt.NDArray[Any]) -> FloatArray:
-    """Return V for each row of F (K, M); correlation |ρ̃| (M, M). In float32: every term is
-    positive, and V is moved up by its rounding.
+    """Return V for each row of F (K, M); correlation |ρ̃| (M, M). Computed in float32; all terms
+    are positive, and V is increased by its rounding.
     """
     from theory.editions.conditional.kernels import deviations, row_products
 
@@ -58,15 +56,15 @@ def quadratic(chance: FloatArray, correlation: npt.NDArray[Any]) -> FloatArray:
     )
 
 
-def none_of(
+def none_bound(
     chances: Chances, correlation: Correlations | None, weight: FloatArray | float = 1.0
 ) -> FloatArray:
     """Return an upper bound of P{K = 0} for each row (G, K): min(1 − max F, V/(V + κ²)), without
     V where `correlation` is None.
 
-    V is at least Σ F(1−F): it is computed only where that lets it matter, and where the row's
-    `weight` in an average of mean weight 1 is more than `WEIGHTLESS`; the correlation |ρ̃| of group
-    g only then.
+    V ≥ Σ F(1−F), and V is computed only where this value leaves room for an improvement and the
+    `weight` of the row (mean 1) exceeds `WEIGHTLESS`. |ρ̃| of a group is computed only for such
+    rows.
     """
     result, expected = 1 - chances.largest, chances.expected
     least = expected - chances.squares
@@ -74,7 +72,7 @@ def none_of(
     if correlation is not None:
         for group in np.flatnonzero(where.any(axis=1)):
             rows = where[group]
-            v = quadratic(chances.each[group, rows], correlation(int(group)))
+            v = quadratic(chances.probability[group, rows], correlation(int(group)))
             result[group, rows] = np.minimum(
                 result[group, rows], v / (v + expected[group, rows] ** 2)
             )
@@ -82,32 +80,28 @@ def none_of(
 
 
 def comonotone(rising: FloatArray, size: int) -> FloatArray:
-    """Return the largest E size/(size + K) that probabilities (K, M), rising along each row,
-    allow: 1 − Σ_m δ_m F_(m).
-    """
+    """Return the largest E size/(size + K) = 1 − Σ_m δ_m F_(m) for ascending F (K, M)."""
     m = np.arange(rising.shape[1] + 1)
     return np.asarray(1 + rising @ np.diff(size / (size + m))[::-1])
 
 
 def interpolated(expected: FloatArray, size: int) -> FloatArray:
-    """Return size/(size + κ), linear between whole κ: the least E size/(size + K) for a count
-    K of mean κ.
-    """
+    """Return the least E size/(size + K) at mean κ: size/(size + κ), linear between whole κ."""
     whole = np.floor(expected)
     return np.asarray(
         size / (size + whole) - (expected - whole) * size / ((size + whole) * (size + whole + 1))
     )
 
 
-def beyond_line(
+def distance_beyond_line(
     level: FloatArray, slope: FloatArray, n: int, others: IntArray, ties: IntArray
 ) -> FloatArray:
-    """Return how far what is averaged of a row may lie on the harmful side of the line level +
-    slope·κ, 0 ≤ κ ≤ others, (rows, 4).
+    """Return the largest distance of each integrand from the line level + slope·κ on the unsafe
+    side, 0 ≤ κ ≤ others, (rows, 4).
 
-    What no node saw may lie there: (1−κ)⁺ below the line; the bound of P{K = 0}, which is 1 −
-    κ/others at most, above it; 1 − f_int(κ + ties) and 1 − F_int(κ + ties) above it. level, slope
-    (rows, 4); others, ties (rows,). All are linear between whole κ.
+    An event that the nodes missed may lie there: (1−κ)⁺ below the line; above it the bound of P{K =
+    0}, at most 1 − κ/others, and 1 − f_int(κ + ties) and 1 − F_int(κ + ties). level, slope (rows,
+    4); others, ties (rows,). All integrands are linear between integer κ.
     """
     most, result = others[:, None], np.zeros_like(level)
     ends = np.concatenate([np.zeros_like(most), np.minimum(most, 1), most], axis=1)

@@ -1,15 +1,16 @@
-"""The law of a distance once s and one selected token are known: a noncentral chi-square, exact and
+"""Distribution of a distance given s and one selected token: a noncentral chi-square, exact and
 tabulated.
 
-D = (v/d)·χ'²_d(dδ/v): v what is left of the token's variance, δ the squared length of the known
+D = (v/d)·χ'²_d(dδ/v): v is the residual variance of the token, δ the squared length of the known
 part of s − y (units a²). With q = v/(v+δ) and w = √(d/v)·(√D − √(v + δ − (1 −
 q/2)v/d))·√(2(v+δ)/(v+2δ)) the distribution function is within .025 of Φ(w) for d ≥ 4, and smooth in
-(w, √q), so that a table by those two serves every token. Imports numpy and scipy.special.
+(w, √q): one table over these two coordinates serves every token. Imports numpy and scipy.special.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chndtr, gammainccinv, gammaincinv, ndtr
@@ -17,28 +18,38 @@ from scipy.special import chndtr, gammainccinv, gammaincinv, ndtr
 from theory.arrays import FloatArray
 
 SCORE_REACH = 7.0
-"""Scores w beyond ±7 count as probability 0 or 1 (1e-10 off, below the table's own error)."""
+"""Scores w beyond ±7 count as probability 0 or 1; the error of 1e-10 is below that of the table."""
 
 SCORE_CELLS = 24
-"""Cells for one unit of w. With 64 cells over √q, cubic interpolation is 2e-7 off for d ≥ 3 and
-5e-5 for d = 2 (d = 1 has a closed form).
+"""Cells per unit of w. With 64 cells over √q, the error of cubic interpolation is 2e-7 for d ≥ 3
+and 5e-5 for d = 2 (d = 1 has a closed form).
 """
 
 SHARE_CELLS = 64
-"""Cells of √q over [0, 1] where the law is computed."""
+"""Number of cells of √q over [0, 1] where the law is computed."""
 
 FINER = 12
-"""Parts of a cell of √q between which the table is linear: 2e-7 off, half the time of a cubic."""
+"""Linear pieces per cell of √q: error 2e-7, half the time of a cubic."""
 
 QUANTILE_REACH = 8.5
 """Normal scores between which quantiles of χ_d are tabulated."""
 
 
+class Nodes(NamedTuple):
+    """Nodes of averages in units of σ_ss, each (tokens, K), or (K,) for one token: √t; z, the part
+    of y_i − b_i s along s; τ, its squared length across s; excess = D_i − t; weight, of mean 1.
+    """
+
+    radius: FloatArray
+    z: FloatArray
+    tau: FloatArray
+    excess: FloatArray
+    weight: FloatArray
+
+
 @lru_cache(maxsize=8)
 def distance_table(dimension: int) -> FloatArray:
-    """Return P{D ≤ distance} on the grid of √q (rows, 0 to 1) and w (columns, −7 to 7):
-    computed at `SHARE_CELLS`, a spline between.
-    """
+    """Return P{D ≤ distance}: rows √q from 0 to 1 (a spline between exact ones), columns w."""
     from scipy.interpolate import CubicSpline
 
     root = np.linspace(0.0, 1.0, SHARE_CELLS + 1)[1:, None]
@@ -58,9 +69,7 @@ def distance_table(dimension: int) -> FloatArray:
 
 @lru_cache(maxsize=128)
 def radius_quantiles(dimension: int) -> tuple[FloatArray, FloatArray]:
-    """Return normal scores ξ and the quantiles of √(χ²_d/d) at probability Φ(ξ), for
-    interpolation; zeros for d = 0.
-    """
+    """Return normal scores ξ and the quantiles of √(χ²_d/d) at Φ(ξ); zeros for d = 0."""
     scores = np.linspace(-QUANTILE_REACH, QUANTILE_REACH, 2049)
     if dimension == 0:
         return scores, np.zeros_like(scores)

@@ -1,8 +1,8 @@
 """Compiled inner loops of the conditional edition. Imported lazily by
 `theory.editions.conditional.conditioning`: importing it loads numba.
 
-For nodes (‖s‖, z, τ) and tokens j: the probability that token j lies no farther from s than token i
-does, by lookup in a table. Imports numpy and numba.
+For nodes (‖s‖, z, τ) and tokens j: the probability that token j is at most as far from s as token
+i, by table lookup. Imports numpy and numba.
 """
 
 from __future__ import annotations
@@ -15,46 +15,31 @@ import numpy.typing as npt
 
 from theory.arrays import FloatArray
 from theory.compiled import compiled
-from theory.editions.conditional.distance_distribution import SCORE_CELLS, SCORE_REACH
+from theory.editions.conditional.distance_distribution import SCORE_CELLS, SCORE_REACH, Nodes
 
 SQRT_HALF = float(np.sqrt(0.5))
 
 
 class Residuals(NamedTuple):
-    """What is left of tokens j given s and y_i: variance v_{j|i} (0: D_j is known, negative: a
-    tie, written as 0), pull b_j, slope g_j.
-    """
+    """Residuals given s and y_i: v_{j|i} (0: D_j known; negative: a tie), pull b_j, slope g_j."""
 
     variance: FloatArray
     pull: FloatArray
     slope: FloatArray
 
 
-class Columns(NamedTuple):
-    """Nodes as compiled passes take them, (K,) or (G, K): √t, z the part of y_i − b_i s along s,
-    τ its squared length across, the excess D_i − t.
-    """
-
-    radius: FloatArray
-    z: FloatArray
-    tau: FloatArray
-    excess: FloatArray
-
-
 @compiled(inline="always")
-def cubic(f: float, before: float, here: float, there: float, after: float) -> float:
-    """Return the cubic through four values at −1, 0, 1, 2, at f."""
-    third = (after - before) / 6 + (here - there) / 2
-    second = (before + there) / 2 - here
-    first = there - before / 3 - here / 2 - after / 6
-    return here + f * (first + f * (second + f * third))
+def cubic(f: float, before: float, left: float, right: float, after: float) -> float:
+    """Return the value at f of the cubic through four values at −1, 0, 1, 2."""
+    third = (after - before) / 6 + (left - right) / 2
+    second = (before + right) / 2 - left
+    first = right - before / 3 - left / 2 - after / 6
+    return left + f * (first + f * (second + f * third))
 
 
 @compiled(inline="always")
 def looked_up(table: FloatArray, w: float, y: float) -> float:
-    """Return the table's value at score w and y rows of √q: cubic in the score, linear between
-    rows.
-    """
+    """Return the value at score w and row y of √q: cubic in w, linear between rows."""
     if not w > -SCORE_REACH:
         return 0.0
     if w >= SCORE_REACH:
@@ -64,19 +49,14 @@ def looked_up(table: FloatArray, w: float, y: float) -> float:
     c = min(max(int(x), 1), columns - 3)
     r = min(int(y), rows - 2)
     y -= r
-    return min(
-        max(
-            cubic(
-                x - c,
-                table[r, c - 1] + y * (table[r + 1, c - 1] - table[r, c - 1]),
-                table[r, c] + y * (table[r + 1, c] - table[r, c]),
-                table[r, c + 1] + y * (table[r + 1, c + 1] - table[r, c + 1]),
-                table[r, c + 2] + y * (table[r + 1, c + 2] - table[r, c + 2]),
-            ),
-            0.0,
-        ),
-        1.0,
+    value = cubic(
+        x - c,
+        table[r, c - 1] + y * (table[r + 1, c - 1] - table[r, c - 1]),
+        table[r, c] + y * (table[r + 1, c] - table[r, c]),
+        table[r, c + 1] + y * (table[r + 1, c + 1] - table[r, c + 1]),
+        table[r, c + 2] + y * (table[r + 1, c + 2] - table[r, c + 2]),
     )
+    return min(max(value, 0.0), 1.0)
 
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp"})
@@ -93,8 +73,8 @@ def chances_within(
     """Write P{(v/d)·χ'²_d(d·offset/v) ≤ far²} of each token to out (M,), where v > 0; lead may be
     out.
 
-    scale is √(2d/v). lead is far² − offset, given apart since it may have more digits. The first
-    loop has no branches, so that it compiles to vector code; offset is lost.
+    scale is √(2d/v). lead is far² − offset, a separate argument since it may have more digits. The
+    first loop has no branches and compiles to vector code; it overwrites offset.
     """
     if dimension == 1:
         for j in range(variance.shape[0]):
@@ -102,11 +82,11 @@ def chances_within(
             nearest = lead[j] / (far + mean) if far + mean > 0 else 0.0
             out[j] = min(max(0.5 * (erf(nearest * half) + erf((far + mean) * half)), 0.0), 1.0)
         return
-    each, rows = 1.0 / dimension, table.shape[0] - 1.0
+    inverse, rows = 1.0 / dimension, table.shape[0] - 1.0
     for j in range(variance.shape[0]):
         v, known = variance[j], offset[j]
         q = v / (v + known)
-        short = v - v * (each - 0.5 * each * q)
+        short = v - v * (inverse - 0.5 * inverse * q)
         out[j] = (lead[j] - short) * scale[j] / ((far + np.sqrt(known + short)) * np.sqrt(2.0 - q))
         offset[j] = np.sqrt(q) * rows
     for j in range(variance.shape[0]):
@@ -115,11 +95,9 @@ def chances_within(
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
 def distance_rows(
-    table: FloatArray, d: int, tokens: Residuals, nodes: Columns, out: FloatArray, sums: FloatArray
+    table: FloatArray, d: int, tokens: Residuals, nodes: Nodes, out: FloatArray, sums: FloatArray
 ) -> None:
-    """Write F_kj = P{D_j ≤ t_k + excess_k | node k} of the tokens of J to out (K, M), and Σ_j
-    F, Σ_j F² and max_j F to sums (3, K).
-    """
+    """Write F_kj = P{D_j ≤ t_k + excess_k | node k} to out (K, M); Σ, Σ F² and max to sums."""
     variance, pull, slope = tokens.variance, tokens.pull, tokens.slope
     radius, z, tau, excess = nodes.radius, nodes.z, nodes.tau, nodes.excess
     offset, lead = np.empty(variance.shape[0]), np.empty(variance.shape[0])
@@ -130,8 +108,7 @@ def distance_rows(
         # the sphere around s through token i: its radius is √D_i = √(t + excess)
         t, across = radius[k] * radius[k], z[k] * z[k] + tau[k]
         far = np.sqrt(max(t + excess[k], 0.0))
-        # the known part of s − y_j: its squared length δ_j, and D_i − δ_j from differences that
-        # keep their digits
+        # the known part of s − y_j: its squared length δ_j, and D_i − δ_j without cancellation
         for j in range(variance.shape[0]):
             away, g = 1 - pull[j], slope[j]
             first = away * radius[k] - g * z[k]
@@ -142,7 +119,7 @@ def distance_rows(
                 + g * (2 * away * radius[k] * z[k] - g * across)
             )
         chances_within(table, d, spread, scale, offset, far, lead, out[k])
-        # what is known is nearer or not; a tie is written as 0 and counted apart
+        # a known token is nearer or not; ties give 0 and are counted separately
         if not plain:
             for j in range(variance.shape[0]):
                 if variance[j] <= 0:
@@ -158,15 +135,13 @@ def distance_rows(
 
 @compiled()
 def distances_of_each(
-    table: FloatArray, d: int, tokens: Residuals, nodes: Columns, out: FloatArray, sums: FloatArray
+    table: FloatArray, d: int, tokens: Residuals, nodes: Nodes, out: FloatArray, sums: FloatArray
 ) -> None:
-    """Do what `distance_rows` does for each of G tokens: variance and slope (G, M), nodes (G,
-    K), out (G, K, M), sums (G, 3, K).
-    """
+    """Apply `distance_rows` to G tokens: out (G, K, M), sums (G, 3, K), all else with G first."""
     for i in range(tokens.variance.shape[0]):
-        left = Residuals(tokens.variance[i], tokens.pull, tokens.slope[i])
-        own = Columns(nodes.radius[i], nodes.z[i], nodes.tau[i], nodes.excess[i])
-        distance_rows(table, d, left, own, out[i], sums[i])
+        residuals = Residuals(tokens.variance[i], tokens.pull, tokens.slope[i])
+        columns = Nodes(nodes.radius[i], nodes.z[i], nodes.tau[i], nodes.excess[i], nodes.weight[i])
+        distance_rows(table, d, residuals, columns, out[i], sums[i])
 
 
 @compiled(fastmath={"contract", "nsz", "arcp"})
@@ -217,8 +192,8 @@ def chances_of_known(
     """Replace known (K, M), squared length of the known part of s − y_j less t, by P{D_j ≤ t_k +
     excess_k | node k}.
 
-    variance (M,): what is left of the variance; 0: D_j is known; negative: D_j is the largest
-    distance or less, probability 1.
+    variance (M,): residual variance; 0: D_j is known; negative: D_j is at most the largest
+    distance, probability 1.
     """
     offset, lead = np.empty(variance.shape[0]), np.empty(variance.shape[0])
     spread = np.where(variance > 0, variance, 1.0)
@@ -228,16 +203,8 @@ def chances_of_known(
         for j in range(variance.shape[0]):
             offset[j] = max(t[k] + known[k, j], 0.0)
             lead[j] = excess[k] - known[k, j]
-        chances_within(
-            table,
-            dimension,
-            spread,
-            scale,
-            offset,
-            np.sqrt(max(t[k] + excess[k], 0.0)),
-            lead,
-            known[k],
-        )
+        far = np.sqrt(max(t[k] + excess[k], 0.0))
+        chances_within(table, dimension, spread, scale, offset, far, lead, known[k])
         if not plain:
             for j in range(variance.shape[0]):
                 if variance[j] <= 0:

@@ -1,12 +1,12 @@
 """Error of an average by quadrature, from the spread of independently shifted or scrambled copies
 of one rule.
 
-The copies are independent and each is right in the mean, so that the mean of R of them is off by
-Student's quantile times its standard error, but for one case in 1/`CONFIDENCE`, if what is averaged
-varies at the nodes; what none of them saw is allowed for apart (`unseen`). A sum of such means over
-tokens has as many degrees of freedom as its parts allow (Satterthwaite 1946: all parts alike, the
-sum of theirs; one that outweighs the rest, its own). Shifts come from a fixed seed: equal heads
-have equal bounds. Unitless. Imports numpy and scipy.special.
+The copies are independent and unbiased. If the integrand varies at the nodes, the error of the mean
+of R copies is at most Student's quantile times its standard error, except in one case of
+1/`CONFIDENCE`. `missed_probability` allows for events that the nodes missed. A sum of such means
+over tokens has effective degrees of freedom by Satterthwaite (1946): the sum over equal parts, down
+to those of a single dominant part. Shifts come from a fixed seed: equal heads have equal bounds.
+Unitless. Imports numpy and scipy.special.
 """
 
 from __future__ import annotations
@@ -20,110 +20,98 @@ from scipy.special import stdtrit
 from theory.arrays import BoolArray, FloatArray, IntArray
 
 CONFIDENCE = 1e-4
-"""Probability with which an average is off by more than is said, on one side."""
+"""One-sided probability that the error of an average exceeds its estimate."""
 
 FLOOR = 1e-4
-"""By which every average may be off at least: tables and quantiles are interpolated, and what is
-rarer still may lie between all nodes.
-"""
+"""Least error of an average: tables are interpolated, and rarer events may lie between nodes."""
 
 TOLERANCE = 0.003
-"""Nodes are doubled until no average may be off by more, while there are nodes left."""
+"""Error of an average below which no nodes are added."""
 
 WITHIN = 0.01
-"""An average that may be off by more is left out: few, uneven parts tell their error badly."""
+"""Largest error of an average in use: a larger one, from few uneven parts, is poorly estimated."""
 
 
-def off_by(variance: FloatArray, freedom: FloatArray | float) -> FloatArray:
-    """Return by how much averages of this sampling variance may be off, with its degrees of
-    freedom.
-    """
+def error_of_mean(variance: FloatArray, freedom: FloatArray | float) -> FloatArray:
+    """Return the error of averages with this sampling variance and its degrees of freedom."""
     return np.asarray(-stdtrit(freedom, CONFIDENCE) * np.sqrt(variance) + FLOOR)
 
 
-def sums_off_by(variances: FloatArray, freedom: int) -> FloatArray:
-    """Return by how much sums over rows of independent averages may be off; variances (rows,
-    sums), each of `freedom` degrees.
-    """
+def error_of_sums(variances: FloatArray, freedom: int) -> FloatArray:
+    """Return the errors of sums over rows of averages, from their variances (rows, sums)."""
     total, squares = variances.sum(axis=0), (variances**2).sum(axis=0)
     degrees = np.divide(
         freedom * total**2, squares, out=np.full_like(total, freedom), where=squares > 0
     )
-    return off_by(total, np.maximum(degrees, freedom))
+    return error_of_mean(total, np.maximum(degrees, freedom))
 
 
-def unseen(nodes: FloatArray | float) -> FloatArray:
-    """Return the probability that an event may have although none of so many independent nodes saw
-    it.
+def missed_probability(nodes: FloatArray | float) -> FloatArray:
+    """Return the largest probability of an event that all of `nodes` independent nodes missed.
 
-    Over rows of n_i nodes the sum of weights times such probabilities p_i is at most that of one
-    node times the largest weight over n_i: Σ n_i p_i is what is bounded. Where nodes are evenly
-    spaced and weighted, an event near the centre meets as few as a quarter of its share of them,
-    and may be four times as probable.
+    Over rows of n_i nodes Σ n_i p_i is bounded; the weighted sum of the p_i is at most the value
+    for one node times the largest weight/n_i. With evenly spaced, weighted nodes an event near the
+    centre meets as few as a quarter of its share of nodes and may be four times as probable.
     """
     return np.asarray(-math.log(CONFIDENCE) / np.asarray(nodes))
 
 
-def spread_of(parts: FloatArray, axis: int) -> FloatArray:
+def variance_of_mean(parts: FloatArray, axis: int) -> FloatArray:
     """Return the sampling variance of the mean of independent parts along an axis."""
     return np.asarray(parts.var(axis=axis, ddof=1) / parts.shape[axis])
 
 
 def moved_outwards(
-    values: FloatArray, off: FloatArray, known: FloatArray, upper: BoolArray
+    values: FloatArray, error: FloatArray, known: FloatArray, upper: BoolArray
 ) -> FloatArray:
-    """Return bounds moved outwards by what they may be off and intersected with `known`; `known`
-    itself where that is more than `WITHIN`. upper: which are upper bounds.
+    """Return bounds moved outwards by their errors and intersected with `known`; `known` itself
+    where the error exceeds `WITHIN`. upper: mask of the upper bounds.
     """
-    result = np.where(upper, np.minimum(values + off, known), np.maximum(values - off, known))
-    return np.where(off <= WITHIN, result, known)
+    result = np.where(upper, np.minimum(values + error, known), np.maximum(values - error, known))
+    return np.where(error <= WITHIN, result, known)
 
 
-def controlled(
+def with_control_variate(
     total: FloatArray,
     size: IntArray,
     count: FloatArray,
     beyond: Callable[[FloatArray, FloatArray], FloatArray],
 ) -> tuple[FloatArray, FloatArray]:
-    """Return each part's means (n, parts, k), freed of what they share with κ where that pays, and
-    what an event that no node saw may add (n, k).
+    """Return the means of each part (n, parts, k), with κ as control variate where it helps, and
+    the largest effect of an event that the nodes missed (n, k).
 
-    total (n, parts, 2k + 2): sums over `size` (n,) nodes of k values, κ, κ² and the values times
-    κ. The exact mean of κ is `count` (n,). The slope on κ is that of the other parts' nodes: it
-    does not depend on the part that it corrects, whose mean stays right. beyond(level, slope), (n,
-    k): how far a value may lie from such a line: far, for a steep line through few κ where many
-    tokens may come at once. It does not pay there. What pays is told by the spread, which shifts a
-    mean by less than a tenth of its error.
+    total (n, parts, 2k + 2): sums over `size` (n,) nodes of k values, κ, κ² and the values times κ.
+    The exact mean of κ is `count` (n,). The slope on κ comes from the nodes of the other parts and
+    leaves the mean of the corrected part unbiased. beyond(level, slope), (n, k): largest distance
+    of a value from that line. It is large for a steep line through few κ where many tokens may come
+    at once; the control variate is not used there. The choice by spread shifts a mean by less than
+    a tenth of its error.
     """
     values, parts = total.shape[2] // 2 - 1, total.shape[1]
     means, pooled = total / size[:, None, None], total.sum(axis=1) / (size * parts)[:, None]
     others = (total.sum(axis=1, keepdims=True) - total) / (size * (parts - 1))[:, None, None]
     plain, slope = means[..., :values], _slope(pooled, values)
-    freed = plain - _slope(others, values) * (means[..., values, None] - count[:, None, None])
+    corrected = plain - _slope(others, values) * (means[..., values, None] - count[:, None, None])
     level, nodes = pooled[:, :values], (parts * size)[:, None]
     reach = (
         beyond(level - slope * pooled[:, values, None], slope),
         beyond(level, np.zeros_like(slope)),
     )
     cost = [
-        -stdtrit(np.inf, CONFIDENCE) * np.sqrt(len(total) * spread_of(each, axis=1))
-        + unseen(nodes) * far
-        for each, far in zip((freed, plain), reach, strict=True)
+        -stdtrit(np.inf, CONFIDENCE) * np.sqrt(len(total) * variance_of_mean(part_means, axis=1))
+        + missed_probability(nodes) * missed
+        for part_means, missed in zip((corrected, plain), reach, strict=True)
     ]
-    pays = cost[0] <= cost[1]
-    return np.where(pays[:, None], freed, plain), np.where(pays, *reach)
+    helps = cost[0] <= cost[1]
+    return np.where(helps[:, None], corrected, plain), np.where(helps, *reach)
 
 
 def _slope(means: FloatArray, values: int) -> FloatArray:
-    """Return the slope of each of the values on κ, from means of the values, κ, κ² and products,
-    last axis.
-    """
-    value, kappa, square, product = (
-        means[..., :values],
-        means[..., values, None],
-        means[..., values + 1, None],
-        means[..., values + 2 :],
-    )
+    """Return the slope on κ from means of the values, κ, κ² and products, last axis."""
+    value = means[..., :values]
+    kappa = means[..., values, None]
+    square = means[..., values + 1, None]
+    product = means[..., values + 2 :]
     spread = square - kappa**2
     return np.divide(
         product - value * kappa, spread, out=np.zeros_like(value), where=spread > FLOOR**2

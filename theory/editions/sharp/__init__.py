@@ -1,1 +1,1 @@
-"""Sharp edition: the exact pairwise law under Model G, and the best bounds that it allows."""
+"""Sharp edition: the exact pairwise law under Model G and the best bounds from it."""

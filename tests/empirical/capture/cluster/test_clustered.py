@@ -9,37 +9,32 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.raising import refused
 from support.runs import loaded, random_windows, small_run
-from support.spine import capturing, geostat, refused
 from support.stores import PLAN, arrays, row
 
 import geostat as gs
-from empirical.capture.cluster import awaited as awaiting
-from empirical.capture.cluster.awaited import Awaited
+from empirical.capture.cluster import tasks
 from empirical.capture.cluster.clustered import Clustered
-from empirical.capture.cluster.places import place
+from empirical.capture.cluster.tasks import Awaited, connected, place
 from empirical.capture.layer_view import RunShape
 from empirical.capture.measuring import Batch, Measuring
 from empirical.capture.observers import Geometry
 from empirical.errors import InputError
 from empirical.measure.convention import Convention
 from empirical.sources.queries import LAST
-from empirical.store.handed import place_beside
+from empirical.store.journal import place_beside
 from empirical.store.store import Store
 
+distributed = pytest.importorskip("distributed")
+plugins = pytest.importorskip("empirical.capture.cluster.plugins")
+worker = pytest.importorskip("empirical.capture.cluster.worker")
 
-class Client:
-    """A client that has so many workers."""
-
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
-
-    def nthreads(self) -> dict[int, int]:
-        return dict.fromkeys(range(self.workers), 1)
+HERE: Any = SimpleNamespace(address="here")
 
 
 class Future:
-    """A future that answers as told, one answer a call."""
+    """A future with these answers, one a call; the last is repeated."""
 
     def __init__(self, *answers: Any, done: bool = False) -> None:
         self.answers, self.finished = list(answers), done
@@ -55,131 +50,119 @@ class Future:
 
 
 def awaited(future: Future, workers: int = 1) -> Any:
-    pytest.importorskip("distributed")
-    return Awaited(Client(workers), future, "document 'a'").result()  # type: ignore[arg-type]
+    client: Any = SimpleNamespace(nthreads=lambda: dict.fromkeys(range(workers), 1))
+    return Awaited(client, future, "document 'a'").result()  # type: ignore[arg-type]
 
 
-def test_a_result_that_comes_as_the_wait_ends_is_taken() -> None:
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch):
+    monkeypatch.setattr(tasks, "PATIENCE", 0.0)
+    monkeypatch.setattr(plugins, "PAUSE", 0.0)
+
+
+def test_a_result_at_the_end_of_the_wait_is_returned():
     assert awaited(Future(TimeoutError(), 5, done=True)) == 5
 
 
-def test_a_task_that_raises_is_not_waited_for() -> None:
+def test_a_failed_task_raises_at_once():
     with pytest.raises(TimeoutError, match="its own"):
         awaited(Future(TimeoutError("its own"), done=True))
 
 
-def test_a_result_is_waited_for_while_there_are_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(awaiting, "PATIENCE", 0.0)
+def test_a_result_is_awaited_while_workers_exist():
     assert awaited(Future(*[TimeoutError()] * 9, 5)) == 5
 
 
-def test_where_no_workers_are_left_that_is_said_after_a_while(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(awaiting, "PATIENCE", 0.0)
-    with pytest.raises(InputError, match="document 'a': the cluster has had no worker for 0 s"):
+def test_a_cluster_without_workers_is_reported_after_a_timeout():
+    with refused("document 'a': the cluster has had no worker for 0 s"):
         awaited(Future(TimeoutError()), workers=0)
 
 
-def test_a_scheduler_that_is_gone_is_one_line() -> None:
-    with pytest.raises(InputError, match=r"has lost its scheduler\. What was complete is kept"):
+def test_a_lost_scheduler_is_reported_in_one_line():
+    with refused(r"has lost its scheduler\. Complete documents are kept"):
         awaited(Future(CancelledError()))
 
 
-def test_a_document_of_which_workers_die_is_named() -> None:
-    killed = pytest.importorskip("distributed").KilledWorker
-    with pytest.raises(InputError, match="document 'a': 4 workers died while they were at it"):
-        awaited(Future(killed("task", None, 3)))
+def test_a_document_that_kills_workers_is_named():
+    with refused("document 'a': 4 workers died while they measured it"):
+        awaited(Future(distributed.KilledWorker("task", None, 3)))
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_worker_writes_onto_the_disk_that_it_shares(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
-) -> None:
-    pytest.importorskip("distributed")
-    from empirical.capture.cluster import held, worker
-
+def test_a_worker_writes_to_a_shared_disk(tmp_path, monkeypatch, shared):
     measurer = worker.Measurer(lambda: loaded("llama"), worker.versions(), threads=None)
-    measurer.setup(SimpleNamespace(address="here"))  # type: ignore[arg-type]
-    source = measurer.loaded()
-    shape = RunShape(
-        **source.sizes,
-        positions=20,
-        n=np.array([1, 4]),
-        convention=Convention.PAPER,
-        seed=0,
-        queries=LAST,
-    )
+    measurer.setup(HERE)
+    source, n = measurer.loaded(), np.array([1, 4])
+    options = {"n": n, "convention": Convention.PAPER, "seed": 0, "queries": LAST}
+    shape = RunShape(**source.sizes, positions=20, **options)
     measuring = Measuring(observers=[Geometry()], shape=shape, where="cpu")
-    made = small_run(tmp_path / "run.zarr", documents=1, length=20, n=shape.n)
+    made = small_run(tmp_path / "run.zarr", documents=1, length=20, n=n)
     with place_beside(made.path) as own:
         where = own if shared else replace(own, sign="of another disk")
         batch = Batch.of(random_windows(1, 20), range(1))
         packed = measurer.measure(measuring, batch, source.provenance(), where)
-        assert [isinstance(entry.data, Path) for entry in packed.entries] == [shared]
-        assert packed.entries[0].row["name"] == "document 0"
-        monkeypatch.setattr(held, "get_worker", lambda: SimpleNamespace(plugins={"it": measurer}))
-        drafts = worker.draft("it", where, made.path, range(1), slice(0))
+        assert [isinstance(entry.data, Path) for entry in packed.contents] == [shared]
+        assert packed.contents[0].row["name"] == "document 0"
+        here = SimpleNamespace(plugins={"it": measurer})
+        monkeypatch.setattr(plugins, "get_worker", lambda: here)
+        drafts = plugins.call("it", "draft", where, made.path, range(1), slice(0))
         assert drafts == ([] if shared else None)
-    measurer.teardown(SimpleNamespace())  # type: ignore[arg-type]
-
-
-class Gone:
-    """A client whose scheduler has gone, which says how often it was asked."""
-
-    asked = 0
-
-    def nthreads(self) -> dict[int, int]:
-        self.asked += 1
-        raise OSError("Timed out trying to connect")
+    measurer.teardown(HERE)
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_shards_are_written_here_where_no_worker_can(tmp_path: Path, shared: bool) -> None:
+def test_shards_are_written_locally_without_workers_or_a_shared_disk(tmp_path, shared):
+    asked: list[bool] = []
+
+    def gone():
+        asked.append(True)
+        raise OSError("Timed out trying to connect")
+
     made = Store.create(tmp_path / "run.zarr", provenance={}, plan=PLAN, documents=1)
     made.append(row("a document"), arrays(0))
-    source, client = Clustered.__new__(Clustered), Gone()
-    source._client, source._shared = client, shared  # type: ignore[assignment]
-    with place_beside(made.path) as place:
-        drafts = source.drafted(place, made.path, range(1))
-    assert client.asked == shared
+    source: Any = Clustered.__new__(Clustered)
+    source._client, source._shared = SimpleNamespace(nthreads=gone), shared
+    with place_beside(made.path) as beside:
+        drafts = source.drafted(beside, made.path, range(1))
+    assert len(asked) == shared
     assert len(drafts) == 4  # three variables and the names
     assert all(draft.file.exists() for draft in drafts)
 
 
-class Told:
-    """A client of whose workers one goes away as it is told something, so many times."""
+class Losing:
+    """A client that loses a worker in each of so many registrations of a plugin."""
 
     def __init__(self, times: int) -> None:
         self.times, self.calls = times, list[str]()
 
     def register_plugin(self, plugin: Any, name: str) -> None:
-        self.calls.append(f"given {name}")
+        self.calls.append(f"registered {name}")
         if len(self.calls) <= self.times:
-            raise pytest.importorskip("distributed").comm.CommClosedError("Stream is closed")
+            raise distributed.comm.CommClosedError("Stream is closed")
 
     def unregister_worker_plugin(self, name: str) -> None:
-        self.calls.append(f"taken {name}")
+        self.calls.append(f"removed {name}")
 
 
-def test_a_worker_that_dies_as_it_is_told_what_to_do_is_no_fault(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pytest.importorskip("distributed")
-    from empirical.capture.cluster import held
-
-    monkeypatch.setattr(held, "PAUSE", 0.0)
-    client = Told(2)
-    with held.given(client, None, "work"):  # type: ignore[arg-type]
-        assert client.calls == ["given work"] * 3
-    assert client.calls[3:] == ["taken work"]
-    gone = Told(held.TIMES)
-    with (
-        pytest.raises(InputError, match=r"a worker or its scheduler went away\. What was complete"),
-        held.given(gone, None, "work"),  # type: ignore[arg-type]
-    ):
+def test_a_worker_lost_during_plugin_registration_is_no_error():
+    client, gone = Losing(2), Losing(plugins.TIMES)
+    with plugins.installed(client, None, "work"):
+        assert client.calls == ["registered work"] * 3
+    assert client.calls[3:] == ["removed work"]
+    line = r"a worker or the scheduler was lost\. Complete documents"
+    with refused(line), plugins.installed(gone, None, "work"):
         pass
-    assert gone.calls == ["given work"] * held.TIMES + ["taken work"]  # from those that know it
+    assert gone.calls == ["registered work"] * plugins.TIMES + ["removed work"]
+
+
+def test_a_late_worker_with_another_version_measures_nothing(monkeypatch):
+    plugin = worker.Measurer(loaded, worker.versions() | {"torch": "1.0"}, threads=None)
+    with refused("worker here: has torch"):
+        plugin.setup(HERE)
+    here = SimpleNamespace(plugins={"name": plugin})
+    monkeypatch.setattr(plugins, "get_worker", lambda: here)
+    with refused(r"worker here: has torch .*, this run has 1\.0"):
+        plugins.call("name", "describe")
 
 
 @pytest.mark.parametrize(
@@ -187,50 +170,33 @@ def test_a_worker_that_dies_as_it_is_told_what_to_do_is_no_fault(
     [
         ("local:0", "0 processes, expected 1 to"),
         ("local:999", "999 processes, expected 1 to"),
-        ("local:x", "expected local:K"),
-        ("local:1\n", "expected local:K"),
-        ("foo", "expected local:K"),
-        ("", "expected local:K"),
-        ("tcp://node:0", "expected local:K"),
-        ("tcp://node:65536", "expected local:K"),
-        ("tcp://node", "expected local:K"),
+        *((text, "expected local:K") for text in ("local:x", "local:1\n", "foo", "", "tcp://node")),
+        *((text, "expected local:K") for text in ("tcp://node:0", "tcp://node:65536")),
     ],
 )
-def test_a_place_that_is_none_is_refused(text: str, line: str) -> None:
+def test_an_invalid_cluster_address_is_refused(text, line):
     with pytest.raises(InputError, match=line):
         place(text)
 
 
-def test_a_command_without_the_library_says_how_to_get_it(
-    model_folder: Path, text_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_distributed_the_install_command_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    words = [*capturing(model_folder, text_folder, tmp_path), "--cluster", "local:1"]
-    said = refused(geostat(*words))
-    assert said.startswith("--cluster needs the library distributed, which is not installed.")
-    assert said.endswith("pip install distributed")
-    assert not (tmp_path / "run.zarr").exists()
+    line = "^--cluster needs the library distributed, .*: pip install distributed$"
+    with refused(line), connected("local:1"):
+        pass
 
 
-def test_a_client_that_is_none_and_a_model_in_memory_are_refused(
-    model_folder: Path, tmp_path: Path
-) -> None:
-    pytest.importorskip("distributed")
-    texts = ["some letters of a text", "and those of one more text"]
-    with pytest.raises(gs.InputError, match="client=int: expected a Client of Dask distributed"):
-        gs.capture(str(model_folder), documents=texts, length=12, client=3, out=tmp_path)
-    held = {"documents": [[5, 6, 7, 8, 9, 10]], "length": 6, "client": "local:1", "out": tmp_path}
-    with pytest.raises(gs.InputError, match="client: its workers load a model themselves"):
-        gs.capture(loaded("llama").model, **held)
+def test_an_invalid_client_is_refused():
+    with refused("client=int: expected a Client of Dask distributed"), connected(3):  # type: ignore[arg-type]
+        pass
 
 
-def test_a_late_worker_of_another_version_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("distributed")
-    from empirical.capture.cluster import held, worker
-
-    plugin = worker.Measurer(loaded, worker.versions() | {"torch": "1.0"}, threads=None)
-    with pytest.raises(InputError, match="worker here: has torch"):
-        plugin.setup(SimpleNamespace(address="here"))  # type: ignore[arg-type]
-    monkeypatch.setattr(held, "get_worker", lambda: SimpleNamespace(plugins={"name": plugin}))
-    with pytest.raises(InputError, match=r"worker here: has torch .*, this run has 1\.0"):
-        worker.describe("name")
+def test_a_model_in_memory_is_refused(tmp_path):
+    with pytest.raises(gs.InputError, match="client: its workers load the model by name"):
+        gs.capture(
+            loaded("llama").model,
+            documents=[[5, 6, 7, 8, 9, 10]],
+            length=6,
+            client="local:1",
+            out=tmp_path,
+        )

@@ -2,10 +2,6 @@
 in float32.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 import torch
@@ -13,19 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import loops
 from support.devices import DEVICES
+from support.layers import Layer, layers
 
 from empirical.measure import layer as reference
 from empirical.measure import queries as reference_queries
 from empirical.measure.convention import Convention
 from empirical.measure.device import layer, nulls, queries
 from empirical.measure.queries import Row
-from empirical.measure.selection import (
-    MEASURES,
-    by_size,
-    order_by_weight,
-    separability_tasks,
-)
-from empirical.measure.sizes import Sizes
+from empirical.measure.selection import MEASURES, Selection, order_by_weight
 from empirical.schema import f_scores
 
 EPS = float(np.finfo(np.float32).eps)
@@ -34,67 +25,6 @@ EDGE = 2.0**-20 + 1e-6
 what the module says, and the rounding of the product itself.
 """
 COUNTED = {"precision", "recall", "f_outer", "f_inner"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Layer:
-    """Weights and values of one layer in float32, and how it is measured."""
-
-    alpha: np.ndarray
-    values: np.ndarray
-    sink: bool
-    positions: int
-    convention: str
-
-    @property
-    def tokens(self) -> int:
-        return self.alpha.shape[1]
-
-    @property
-    def sizes(self) -> list[int]:
-        return [*range(1, self.tokens + 1), self.tokens + 2]
-
-    @property
-    def how(self) -> dict:
-        return {"sink": self.sink, "positions": self.positions, "convention": self.convention}
-
-    def of_head(self, head: int) -> tuple[np.ndarray, np.ndarray]:
-        return self.alpha[head], self.values[head // (len(self.alpha) // len(self.values))]
-
-
-@st.composite
-def layers(draw: st.DrawFn, *, most: int = 40) -> Layer:
-    """Layers of models in float32, bfloat16 and float16, whose values are taken to float32; with
-    grouped queries, sinks out of sight, equal contributions, zero vectors, zero and equal weights.
-    """
-    generator = np.random.default_rng(draw(st.integers(0, 10**6)))
-    kv_heads, group, tokens = (
-        draw(st.integers(1, 3)),
-        draw(st.integers(1, 3)),
-        draw(st.one_of(st.just(2), st.integers(1, most))),
-    )
-    dimension = draw(st.integers(2, 16))
-    alpha = np.exp(2 * generator.normal(size=(kv_heads * group, tokens)))
-    values = generator.normal(size=(kv_heads, tokens, dimension)) + 0.3
-    same, none = (
-        draw(st.lists(st.integers(0, tokens - 1), max_size=4)),
-        draw(st.lists(st.integers(0, tokens - 1), max_size=3)),
-    )
-    for one in same[1:]:
-        alpha[:, one], values[:, one] = alpha[:, same[0]], values[:, same[0]]
-    for one in none:
-        (values if draw(st.booleans()) else alpha)[:, one] = 0
-    kind = draw(st.sampled_from([torch.float32, torch.bfloat16, torch.float16]))
-    states = torch.from_numpy(values).to(kind).float().numpy()
-    total = np.maximum(alpha.sum(axis=1, keepdims=True), 1e-30)
-    sink = draw(st.booleans())
-    return Layer(
-        alpha=(alpha / total).astype(np.float32),
-        values=states,
-        sink=sink,
-        positions=tokens if sink else tokens + draw(st.sampled_from([0, 5])),
-        convention=draw(st.sampled_from(["paper", "followup"])),
-    )
 
 
 def arrays(measured: dict) -> dict[str, np.ndarray]:
@@ -191,14 +121,12 @@ def expect_cosines(one: dict, other: dict, of: Layer) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@settings(max_examples=80)
+@settings(max_examples=60)
 @given(of=layers(), budget=st.sampled_from([1 << 29, 1 << 12, 1]))
-def test_a_layer_is_measured_as_the_reference_measures_it(
-    device: str, of: Layer, budget: int
-) -> None:
-    expected = reference.measure_layer(of.alpha, of.values, of.sizes, **of.how)
+def test_a_layer_matches_the_reference(device, of, budget):
+    expected = reference.measure_layer(of.alpha, of.values, of.sizes, **of.options)
     alpha, values = (torch.from_numpy(one).to(device) for one in (of.alpha, of.values))
-    found = arrays(layer.measure_layer(alpha, values, of.sizes, **of.how, budget=budget))
+    found = arrays(layer.measure_layer(alpha, values, of.sizes, **of.options, budget=budget))
     assert set(found) == set(expected)
     expect_separability(found, expected, slacks(of, order_by_weight(of.alpha)))
     expect_cosines(found, expected, of)
@@ -210,9 +138,7 @@ def test_a_layer_is_measured_as_the_reference_measures_it(
 @pytest.mark.parametrize("device", DEVICES)
 @settings(max_examples=30)
 @given(of=layers(most=24), seed=st.integers(0, 10**6))
-def test_of_the_same_draws_baselines_are_those_of_the_reference(
-    device: str, of: Layer, seed: int
-) -> None:
+def test_baselines_of_equal_draws_match_the_reference(device, of, seed):
     generator = np.random.default_rng(seed)
     orders = np.stack([generator.permutation(of.tokens) for _ in of.alpha])
     drawn = nulls.with_norms(
@@ -228,12 +154,12 @@ def test_of_the_same_draws_baselines_are_those_of_the_reference(
         convention=of.convention,
     )
     ways = [(orders, of.values), (order_by_weight(of.alpha), drawn.numpy())]
-    sizes, convention = Sizes(of.sizes, of.tokens), Convention(of.convention)
+    convention = Convention(of.convention)
     for null, (order, values) in enumerate(ways):
-        measured, tasks = separability_tasks(of.alpha, values, order, sizes.inside, convention)
-        for task in tasks:
+        reference_heads = Selection(of.alpha, values, of.sizes, convention, order)
+        for task in reference_heads.tasks():
             task()
-        expected = by_size(measured, sizes, of.tokens, convention, np.float32)
+        expected = reference_heads.named()
         one = {name: array[:, null].cpu().numpy() for name, array in found.items()}
         expect_separability(one, expected, slacks(of, order, values))
 
@@ -259,9 +185,7 @@ def some_rows(
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("convention", ["paper", "followup"])
 @pytest.mark.parametrize("window", [None, 20])
-def test_means_over_queries_are_those_of_the_reference(
-    window: int | None, convention: str, device: str
-) -> None:
+def test_query_means_match_the_reference(window, convention, device):
     positions = (10, 45, 58, 59)
     rows, values = some_rows(window, *positions)
     sizes = [1, 2, 5, 11, 20, 21, 59, 60, 61]
@@ -274,9 +198,7 @@ def test_means_over_queries_are_those_of_the_reference(
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_baselines_of_several_queries_are_means_of_each_at_the_draws_of_the_seed(
-    device: str,
-) -> None:
+def test_baselines_of_several_queries_are_means_of_each_at_the_draws_of_the_seed(device):
     rows, values = some_rows(None, 30, 45, 59, device=device)
     sizes = [1, 2, 5, 31, 59]
     found = queries.null_layer(rows, values, sizes, seeds=[(1, 2)])
@@ -299,7 +221,7 @@ def test_baselines_of_several_queries_are_means_of_each_at_the_draws_of_the_seed
         np.testing.assert_allclose(array.cpu().numpy(), mean, rtol=1e-6)
 
 
-def test_f_scores_of_queries_are_those_of_the_schema() -> None:
+def test_f_scores_of_queries_match_the_schema():
     precision = torch.tensor([0.0, 0.25, 1.0, torch.nan])
     recall = torch.tensor([0.0, 0.5, 0.0, 0.5])
     for convention in Convention:

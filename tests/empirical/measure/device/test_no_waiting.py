@@ -2,8 +2,6 @@
 What it holds at a time stays in its budget.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -12,20 +10,19 @@ import pytest
 import torch
 from support.devices import DEVICES
 from support.dispatched import Living, Operations
+from support.layers import random_layer
 
 from empirical.measure.device import grids, layer, nulls, queries
 from empirical.measure.queries import Row
 
-HEADS, KV_HEADS, TOKENS, DIMENSION = 6, 2, 90, 8
+TOKENS = 90
 Measure = Callable[[torch.Tensor, torch.Tensor], dict]
 
 
-def some(tokens: int = TOKENS) -> tuple[torch.Tensor, torch.Tensor]:
-    generator = np.random.default_rng(0)
-    alpha = generator.dirichlet(np.full(tokens, 0.3), size=HEADS).astype(np.float32)
-    values = generator.normal(size=(KV_HEADS, tokens, DIMENSION)).astype(np.float32)
+def heads(tokens: int = TOKENS, device: str = "cpu") -> list[torch.Tensor]:
+    alpha, values = random_layer(6, 2, tokens, 8)
     values[0, 3] = 0
-    return torch.from_numpy(alpha), torch.from_numpy(values)
+    return [torch.from_numpy(array).to(device) for array in (alpha, values)]
 
 
 @contextmanager
@@ -60,63 +57,58 @@ def of_queries(alpha: torch.Tensor, values: torch.Tensor) -> dict:
     return queries.measure_layer(rows, values, [1, 2, 50, TOKENS])
 
 
-@pytest.mark.parametrize("measure", [at_the_last_query, in_chunks, of_drawn, of_queries])
-def test_tensors_without_numbers_give_the_shapes_of_those_with(measure: Measure) -> None:
-    alpha, values = some()
-    with_numbers = measure(alpha, values)
+def of_random_draws(alpha: torch.Tensor, values: torch.Tensor) -> dict:
+    return nulls.measure_layer(alpha, values, [1, 2, 5], seeds=[(1, 2)])
+
+
+MEASURES = [at_the_last_query, in_chunks, of_drawn, of_queries]
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_tensors_without_data_give_the_same_shapes(measure):
+    alpha, values = heads()
     without = measure(alpha.to("meta"), values.to("meta"))  # a look at a number would raise
-    assert {name: tuple(one.shape) for name, one in without.items()} == {
-        name: tuple(one.shape) for name, one in with_numbers.items()
+    assert {name: tensor.shape for name, tensor in without.items()} == {
+        name: tensor.shape for name, tensor in measure(alpha, values).items()
     }
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("measure", [at_the_last_query, in_chunks, of_drawn, of_queries])
-def test_no_operation_reads_a_number_or_copies_to_another_device(
-    measure: Measure, device: str
-) -> None:
-    alpha, values = (one.to(device) for one in some())
+@pytest.mark.parametrize("measure", [*MEASURES, of_random_draws])
+def test_no_operation_reads_a_number_or_copies_to_another_device(measure, device):
+    alpha, values = heads(device=device)
     measure(alpha, values)  # grids and bins are laid out once
-    with Operations() as asked, no_waiting():
+    with Operations() as seen, no_waiting():
         measure(alpha, values)
-    assert len(asked.names) > 30
-    assert asked.waiting == []
+    assert len(seen.names) > 30
+    assert seen.waiting == []
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_draws_do_not_wait_either(device: str) -> None:
-    alpha, values = (one.to(device) for one in some())
-    nulls.measure_layer(alpha, values, [1, 2, 5], seeds=[(1, 2)])
-    with Operations() as asked, no_waiting():
-        nulls.measure_layer(alpha, values, [1, 2, 5], seeds=[(1, 2)])
-    assert asked.waiting == []
-
-
-def test_what_would_wait_is_seen() -> None:
-    alpha, _ = some()
-    with Operations() as asked:
+def test_a_synchronisation_is_detected():
+    alpha, _ = heads()
+    with Operations() as seen:
         alpha[alpha > 0.5]
         alpha.max().item()
         alpha.nonzero()
         alpha.to("meta")
-    assert asked.waiting == ["index", "_local_scalar_dense", "nonzero", "_to_copy"]
+    assert seen.waiting == ["index", "_local_scalar_dense", "nonzero", "_to_copy"]
 
 
 @pytest.mark.parametrize("sizes", [None, np.arange(1, 301)])
-def test_temporary_memory_stays_in_its_budget(sizes: np.ndarray | None) -> None:
-    alpha, values = some(300)
+def test_temporary_memory_stays_in_its_budget(sizes):
+    alpha, values = heads(300)
     peaks = {}
     for budget in (grids.BYTES, 1 << 20, 1 << 17):  # all, some heads, some N of one head
         with Living() as memory:
             found = layer.measure_layer(alpha, values, sizes, sink=True, budget=budget)
         peaks[budget] = memory.most
-    own = sum(one.nbytes for one in (alpha, values, *found.values()))
+    own = sum(tensor.nbytes for tensor in (alpha, values, *found.values()))
     assert peaks[1 << 20] < (1 << 20) + 3 * own
     assert peaks[1 << 17] < (1 << 17) + 4 * own
     assert peaks[grids.BYTES] > 3 * peaks[1 << 20]  # what all at once would take
 
 
-def test_products_are_of_full_float32_whatever_is_allowed_elsewhere() -> None:
+def test_products_use_full_float32_whatever_the_caller_allows():
     before = torch.get_float32_matmul_precision()
     try:
         torch.set_float32_matmul_precision("medium")
@@ -127,13 +119,13 @@ def test_products_are_of_full_float32_whatever_is_allowed_elsewhere() -> None:
         torch.set_float32_matmul_precision(before)
 
 
-def test_sums_are_float64_where_there_is_one() -> None:
+def test_sums_are_float64_if_the_device_has_it():
     kinds = [grids.wide(torch.device(name)) for name in ("cpu", "cuda", "mps")]
     assert kinds == [torch.float64, torch.float64, torch.float32]
 
 
-def test_sums_in_float32_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
-    alpha, values = some()
+def test_sums_in_float32_are_close(monkeypatch):
+    alpha, values = heads()
     wide = at_the_last_query(alpha, values)
     monkeypatch.setattr(grids, "wide", lambda device: torch.float32)
     grids.lags.cache_clear()

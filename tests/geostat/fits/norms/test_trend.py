@@ -2,22 +2,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.signal import lfilter
-from support.synthetic import Sizes, capture
+from support.noise import arma
+from support.synthetic import capture
 
 from geostat.fits.norms.fit import fit_norms
 from geostat.fits.norms.trend import bandwidth, hac_errors, line_of_profile, trend
-from geostat.fits.one_head import fit_head
 
 
 @given(st.floats(0.1, 100), st.floats(-0.9, 0.9), st.integers(3, 60))
-def test_trend_of_a_line_is_its_relative_change_over_the_document(level, change, content):
+def test_trend_of_a_line_is_its_relative_change(level, change, content):
     profile = level * (1 + change * np.linspace(-0.5, 0.5, content))
     assert float(trend(profile)) == pytest.approx(change, abs=1e-12)
     assert float(trend(profile[::-1])) == pytest.approx(-change, abs=1e-12)
 
 
-def test_unknown_positions_are_left_out_where_they_stand():
+def test_unknown_positions_are_ignored():
     random = np.random.default_rng(0)
     profile = random.uniform(1, 2, 40)
     profile[random.permutation(40)[:15]] = np.nan
@@ -26,7 +25,7 @@ def test_unknown_positions_are_left_out_where_they_stand():
     assert float(trend(profile)) == pytest.approx(slope * 39 / profile[known].mean())
 
 
-def test_too_few_tokens_or_no_length_have_no_trend_and_a_constant_has_none_to_speak_of():
+def test_trend_of_few_tokens_or_zero_norms_is_nan_and_of_a_constant_zero():
     assert np.isnan(trend(np.array([[1.0, 2.0], [np.nan, 1.0]]))).all()
     assert np.isnan(trend(np.array([1.0, np.nan, 2.0, np.nan])))
     assert np.isnan(trend(np.zeros(9)))
@@ -35,7 +34,7 @@ def test_too_few_tokens_or_no_length_have_no_trend_and_a_constant_has_none_to_sp
 
 
 def newey_west(profile, lags):
-    """The sandwich of a regression on position, from the formula."""
+    """Return the sandwich error of the slope of a regression on position."""
     x = np.column_stack([np.ones(profile.size), np.arange(profile.size)])
     inverse = np.linalg.inv(x.T @ x)
     scores = x * (profile - x @ (inverse @ x.T @ profile))[:, None]
@@ -46,7 +45,7 @@ def newey_west(profile, lags):
     return np.sqrt((inverse @ middle @ inverse)[1, 1])
 
 
-def test_robust_error_is_newey_and_wests_at_the_stated_bandwidth():
+def test_hac_error_equals_the_newey_west_formula():
     profile = 5 + np.random.default_rng(1).normal(size=200)
     assert bandwidth(200) == 19  # 1.3 √200 = 18.4
     assert bandwidth(4) == 3
@@ -54,35 +53,19 @@ def test_robust_error_is_newey_and_wests_at_the_stated_bandwidth():
     assert hac_errors(profile[None])[0] == pytest.approx(expected, rel=1e-9)
 
 
-def test_under_autocorrelation_the_robust_error_is_the_scatter_of_slopes_and_the_plain_one_is_not():
-    noise = lfilter([1.0], [1.0, -0.6], np.random.default_rng(2).normal(size=(300, 700)), axis=-1)[
-        :, 100:
-    ]
-    profiles = 20 + noise
+def test_hac_error_is_right_under_autocorrelation_and_the_ols_error_too_small():
+    profiles = 20 + arma(0.6, 0.0, 300, 600, seed=2)
     scatter = trend(profiles).std()
-    robust = np.sqrt(np.mean(hac_errors(profiles) ** 2))
-    ordinary = np.sqrt(
-        np.mean(
-            [float(line.model.fit().bse["trend"]) ** 2 for line in map(line_of_profile, profiles)]
-        )
-    )
+    lines = [line_of_profile(profile) for profile in profiles]
+    robust = np.sqrt(np.mean([line.bse["trend"] ** 2 for line in lines]))
+    by_ols = [line.mse_resid * line.normalized_cov_params["trend"]["trend"] for line in lines]
+    ordinary = np.sqrt(np.mean(by_ols))
     margin = 4 * scatter / np.sqrt(2 * 300)  # four standard errors of a standard deviation
-    assert 0.85 * scatter - margin < robust < scatter + margin  # Bartlett's kernel loses some of it
+    assert 0.85 * scatter - margin < robust < scatter + margin  # Bartlett's kernel is biased low
     assert ordinary < 0.6 * scatter
 
 
-def test_statsmodels_report_of_a_head_is_one_call_away_and_the_same_fit():
-    data = capture(sizes=Sizes(layers=2, heads=4, kv_heads=2), seed=1)
-    fit = fit_norms(data).sel(layer=1, kv_head=1)
-    result = fit_head(data, 1, 3, "norms", "trend")
-    assert result.params["trend"] == pytest.approx(float(fit["trend"]), rel=1e-9)
-    assert result.bse["trend"] == pytest.approx(float(fit["trend_se_hac"]), rel=1e-9)
-    report = str(result.summary())
-    assert "HAC" in report
-    assert f"using {bandwidth(127)} lags" in report
-
-
-def test_a_planted_trend_is_found_by_the_mean_over_documents():
+def test_a_planted_trend_is_recovered():
     data = capture(seed=8)
     rise = 1 + 0.3 * np.linspace(-0.5, 0.5, 127)
     data["value_norm"][..., 1:] = data["value_norm"][..., 1:] * rise

@@ -1,6 +1,4 @@
-"""`run.geostat.sel`: whatever has the dimension is selected, and nothing of a part speaks of all
-heads.
-"""
+"""`run.geostat.sel`: indexed variables, and results about all heads that a selection drops."""
 
 import re
 
@@ -10,72 +8,78 @@ import xarray as xr
 from support.spine import Finished
 
 import geostat as gs
-from geostat.verdicts.recounted import recounted
-
-EACH = ("precision", "attention_weight", "value_norm")
+from geostat.topics.verdicts import recounted
 
 
-def test_every_group_that_has_the_dimension_is_selected(finished: Finished):
-    run = finished.tree
+@pytest.fixture
+def run(finished: Finished) -> xr.DataTree:
+    return finished.tree
+
+
+def test_every_group_with_the_dimension_is_indexed(run: xr.DataTree):
     part = run.geostat.sel(layer=[3, 1], head=slice(2, 3))
+    labels = {"layer": [1, 3], "head": [2, 3], "kv_head": [1]}
     for name, node in part.children.items():
-        whole = run[name].to_dataset()
-        for dim, labels in {"layer": [1, 3], "head": [2, 3], "kv_head": [1]}.items():
-            if dim in whole.coords:
-                assert node.to_dataset()[dim].values.tolist() == labels, (name, dim)
-    for name in EACH:
-        own, whole = (tree["capture"].to_dataset()[name] for tree in (part, run))
-        labels = {dim: own[dim].values for dim in ("layer", "head", "kv_head") if dim in own.dims}
-        xr.testing.assert_identical(own, whole.sel(labels))
-    beta = part["similarity"]["beta"]
-    xr.testing.assert_equal(beta, run["similarity"]["beta"].sel(layer=[1, 3], kv_head=[1]))
+        selected, whole = node.to_dataset(), run[name].to_dataset()
+        for dim in labels.keys() & whole.coords.keys():
+            assert selected[dim].values.tolist() == labels[dim], (name, dim)
+    for group, name in (
+        *(("capture", name) for name in ("precision", "attention_weight", "value_norm")),
+        ("similarity", "beta"),
+    ):
+        whole = run[group].to_dataset()[name]
+        expected = whole.sel({dim: labels[dim] for dim in labels.keys() & set(whole.dims)})
+        xr.testing.assert_identical(part[group].to_dataset()[name], expected)
 
 
-def test_a_part_says_so_and_nothing_of_the_whole(finished: Finished):
-    part = finished.tree.geostat.sel(layer=2)
+def test_a_selection_says_so_and_drops_results_about_all_heads(run: xr.DataTree):
+    part = run.geostat.sel(layer=2)
     assert part.attrs["selection"] == {"layer": [2]}
     assert not {"sentences", "key_results", "scoreboard"} & set(part["summary"].attrs)
     assert not {"pooled", "sink", "heads", "separable", "ingredients"} & set(part.children)
     assert not [name for name in part["norms"].to_dataset() if name.startswith("compressed_token")]
     assert "A part of a run (layer 2)" in str(part.geostat)
-    assert "selection" not in finished.tree.attrs
+    assert "selection" not in run.attrs
 
 
 @pytest.mark.slow
-def test_averages_are_made_anew_of_what_is_left(finished: Finished):
+def test_averages_are_computed_over_the_selection(finished: Finished):
     part = finished.tree.geostat.sel(layer=2, head=1)
     groups = gs.open(finished.out)["queries"].to_dataset()
-    own = groups["precision"].sel(layer=2, head=1).mean("document")
-    np.testing.assert_allclose(part["summary"]["precision_mean"], own, rtol=1e-5)
+    expected = groups["precision"].sel(layer=2, head=1).mean("document")
+    np.testing.assert_allclose(part["summary"]["precision_mean"], expected, rtol=1e-5)
 
 
 @pytest.mark.slow
-def test_claims_are_counted_anew(finished: Finished):
-    whole = finished.tree["verdicts"].to_dataset()
+def test_claims_are_counted_over_the_selection(run: xr.DataTree):
+    whole = run["verdicts"].to_dataset()
     counts = [name for name in recounted(whole) if whole[name].dtype.kind in "iu"]
     assert {"holds", "fails", "tested", "holds_adjusted", "fails_adjusted"} <= set(counts)
     xr.testing.assert_equal(recounted(whole)[counts], whole[counts])
-    parts = [finished.tree.geostat.sel(layer=layer).geostat.claims() for layer in range(4)]
+    parts = [run.geostat.sel(layer=layer).geostat.claims() for layer in range(4)]
     names = ["holds", "fails", "undetermined", "no_estimate"]
-    summed = sum(part[names] for part in parts)
-    assert summed.equals(finished.tree.geostat.claims()[names])
+    assert sum(part[names] for part in parts).equals(run.geostat.claims()[names])
     assert parts[0]["true_share"].isna().all()
 
 
-def test_heads_and_value_heads_come_together(finished: Finished):
-    for asked, heads, value_heads in (
+@pytest.mark.parametrize(
+    ("labels", "heads", "kv_heads"),
+    [
         ({"head": 3}, [3], [1]),
         ({"kv_head": 0}, [0, 1], [0]),
         ({"head": [1, 2]}, [1, 2], [0, 1]),
         ({"head": slice(1, None), "kv_head": 0}, [1], [0]),
-    ):
-        part = finished.tree.geostat.sel(**asked)["capture"]
-        assert part["head"].values.tolist() == heads
-        assert part["kv_head"].values.tolist() == value_heads
+    ],
+)
+def test_selecting_heads_selects_their_kv_heads_and_vice_versa(
+    run: xr.DataTree, labels, heads, kv_heads
+):
+    part = run.geostat.sel(**labels)["capture"]
+    assert part["head"].values.tolist() == heads
+    assert part["kv_head"].values.tolist() == kv_heads
 
 
-def test_a_part_of_a_part_and_all_of_a_run(finished: Finished):
-    run = finished.tree
+def test_a_selection_of_a_selection_and_of_everything(run: xr.DataTree):
     twice = run.geostat.sel(layer=[1, 2]).geostat.sel(layer=2, kv_head=1)
     once = run.geostat.sel(layer=2, head=[2, 3])
     assert twice.attrs["selection"] == once.attrs["selection"]
@@ -84,9 +88,9 @@ def test_a_part_of_a_part_and_all_of_a_run(finished: Finished):
     assert run.geostat.sel() is run
 
 
-def test_documents_leave_what_was_measured(finished: Finished):
-    names = finished.tree["capture"]["document"].values.tolist()
-    part = finished.tree.geostat.sel(document=names[1:])
+def test_a_selection_of_documents_keeps_the_measurement_only(run: xr.DataTree):
+    names = run["capture"]["document"].values.tolist()
+    part = run.geostat.sel(document=names[1:])
     assert set(part.children) <= {"capture", "null", "queries", "sinks", "measured_envelope"}
     assert part["capture"]["document"].values.tolist() == names[1:]
     assert [row["name"] for row in part.attrs["manifest"]["documents"]] == names[1:]
@@ -95,16 +99,17 @@ def test_documents_leave_what_was_measured(finished: Finished):
 
 
 @pytest.mark.slow
-def test_a_part_is_fitted_confronted_plotted_and_reported(finished: Finished, tmp_path, one_figure):
+def test_a_selection_can_be_fitted_confronted_plotted_and_reported(
+    finished: Finished, tmp_path, one_figure
+):
     part = finished.tree.geostat.sel(layer=[0, 2], kv_head=1)
-    axes = gs.plot.separability(part)
     mean = part["summary"]["precision_mean"].values
-    drawn = [line.get_ydata() for line in axes[0].get_lines()]
+    drawn = [line.get_ydata() for line in gs.plot.separability(part)[0].get_lines()]
     assert any(len(line) == mean.size and np.allclose(line, mean) for line in drawn)
-    with pytest.raises(gs.InputError, match="holds no /sink; expected what a confrontation makes"):
+    with pytest.raises(gs.InputError, match="has no /sink; expected results of a confrontation"):
         gs.plot.sink(part)
     page = gs.report(part, part, part, out=tmp_path).read_text(encoding="utf-8")
-    assert "A part of a run: layer 0, 2; head 2, 3; kv_head 1. Nothing here speaks of" in page
+    assert "A selection of a run: layer 0, 2; head 2, 3; kv_head 1. The results do not" in page
     again = gs.confront(part, gs.fit(part), editions=("sharp",), points=3, swap=False)
     assert "mean of 4 heads" in again["summary"].attrs["sentences"][0]
     assert part.geostat.head("L2H3").attrs["kv_head"] == 1
@@ -115,7 +120,7 @@ def test_a_part_is_fitted_confronted_plotted_and_reported(finished: Finished, tm
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("labels", "message"),
     [
         ({"layer": 9}, "layer=9: the run has no such layer, expected one of 4, 0 to 3. Give one,"),
         ({"layer": "2"}, "layer='2': the run has no such layer"),
@@ -125,17 +130,16 @@ def test_a_part_is_fitted_confronted_plotted_and_reported(finished: Finished, tm
         ({"head": slice("low", "high")}, "the run has no such head"),
         ({"head": slice(0, 3, "x")}, "the run has no such head"),
         ({"document": 0}, "document=0: the run has no such document, expected one of 3, '"),
-        ({"position": 3}, "position is no dimension that a run is selected by, expected one of"),
-        ({"head": 0, "kv_head": 1}, "none of these heads reads such a value head"),
+        ({"position": 3}, "position cannot select a part of a run, expected one of"),
+        ({"head": 0, "kv_head": 1}, "none of these heads uses that KV head"),
     ],
 )
-def test_what_a_run_does_not_have_is_refused_in_one_line(finished: Finished, asked, said: str):
-    with pytest.raises(gs.InputError, match=re.escape(said)) as refusal:
-        finished.tree.geostat.sel(**asked)
+def test_unknown_labels_are_refused_in_one_line(run: xr.DataTree, labels, message: str):
+    with pytest.raises(gs.InputError, match=re.escape(message)) as refusal:
+        run.geostat.sel(**labels)
     assert "\n" not in str(refusal.value)
 
 
-def test_fits_alone_are_no_run_to_select_from(finished: Finished):
-    fits = finished.tree.filter(lambda node: node.name not in ("capture",))
+def test_selecting_from_fits_without_a_capture_is_refused(run: xr.DataTree):
     with pytest.raises(gs.InputError, match="DataTree with /capture"):
-        fits.geostat.sel(layer=0)
+        run.drop_nodes("capture").geostat.sel(layer=0)

@@ -1,37 +1,25 @@
-"""Bounds of E P from several selected tokens at once: their law by simulation, their nodes,
-their edges.
-"""
-
-from __future__ import annotations
+"""Bounds of E P from several selected tokens jointly: law by simulation, nodes, edge cases."""
 
 import numpy as np
 import pytest
-from support.conditional_heads import one_selection, profile_head
+from support.heads import given_s, one_selection, profile_head, simulated_distances
+from support.model_g import assert_holds, gram_of
 
-from theory.audit.simulate import draw_directions, simulate
 from theory.editions.conditional import conditional_edition
 from theory.editions.conditional import several_tokens as conditional_crowd
 from theory.editions.conditional.conditional_edition import conditional_bounds
-from theory.editions.conditional.conditioning import GivenSum, given_sum
+from theory.editions.conditional.conditioning import GivenSum
 from theory.editions.conditional.quadrature_error import WITHIN
 from theory.editions.conditional.several_tokens import crowd_bounds, given_crowd
-from theory.editions.sharp.sharp_law import pairwise_law
 from theory.evaluate.envelopes import envelope
-from theory.head.ranked import rank_tokens, summarise
+from theory.evaluate.simulate import simulate
 
 
 def given_selection(n: int, length: int, dimension: int) -> tuple[GivenSum, np.ndarray]:
     """A selection given s, and simulated squared distances in its units (T, draws)."""
     head, summary = one_selection(n=n, length=length, rho0=-0.5, p_sink=0.1)
-    given = given_sum(
-        head, summary, 0, dimension, pairwise_law(head, summary, 0, dimension), variance=True
-    )
-    assert given is not None
-    y = (
-        next(draw_directions(head.cosines, length + 1, dimension, 6000, 1, sink=None))
-        * head.a[:, None, None]
-    )
-    return given, ((y[:n].sum(axis=0) - y) ** 2).sum(axis=2)
+    known, _ = given_s(head, summary, dimension)
+    return known, simulated_distances(head, n, dimension, draws=6000)
 
 
 @pytest.mark.parametrize("dimension", [3, 16, 200])
@@ -84,7 +72,7 @@ def test_more_tokens_of_a_selection_bound_it_better() -> None:
     assert upper[2] < upper[1] + 0.001  # rounding of the nodes
 
 
-def test_what_is_left_of_the_others_is_the_schur_complement() -> None:
+def test_the_residual_covariance_is_the_schur_complement() -> None:
     given, _ = given_selection(6, 24, 16)
     chosen = np.array([0, 3, 4])
     crowd = given_crowd(given, chosen)
@@ -102,41 +90,27 @@ def test_what_is_left_of_the_others_is_the_schur_complement() -> None:
 
 
 def test_duplicates_within_and_across_the_cut() -> None:
-    rng = np.random.default_rng(5)
-    directions = rng.normal(size=(16, 10)) + 0.3
+    directions = np.random.default_rng(5).normal(size=(16, 10)) + 0.3
     directions[[4, 12]] = directions[2]
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    gram, alpha = directions @ directions.T, np.full(16, 1 / 16)
-    narrow = envelope(alpha, 1.0, gram, 24, [3, 6, 13], edition="conditional", sink=None)
-    truth = simulate(alpha, 1.0, gram, 24, [3, 6, 13], draws=6000, sink=None)
-    assert (narrow.precision_lower <= truth.precision + 4 * truth.precision_se).all()
-    assert (narrow.precision_upper >= truth.precision - 4 * truth.precision_se).all()
+    case = (np.full(16, 1 / 16), 1.0, gram_of(directions), 24, [3, 6, 13])
+    narrow = envelope(*case, edition="conditional", sink=None)
+    assert_holds(narrow, simulate(*case, draws=6000, sink=None), ["precision"])
 
 
-def test_without_convergence_the_others_bounds_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_convergence_the_other_bounds_remain(monkeypatch: pytest.MonkeyPatch) -> None:
     head, summary = one_selection(n=5)
     full = conditional_bounds(head, summary, 0, 16, followup=False)
-    monkeypatch.setattr(
-        conditional_edition,
-        "crowd_bounds",
-        lambda given, chosen: (np.full(4, 0.5), np.full(4, 2 * WITHIN)),
-    )
+    far_off = (np.full(4, 0.5), np.full(4, 2 * WITHIN))
+    monkeypatch.setattr(conditional_edition, "crowd_bounds", lambda given, chosen: far_off)
     left = conditional_bounds(head, summary, 0, 16, followup=False)
-    monkeypatch.setattr(
-        conditional_edition,
-        "sphere_bounds",
-        lambda given: (np.full(4, 0.5), np.full(4, 2 * WITHIN)),
-    )
+    monkeypatch.setattr(conditional_edition, "sphere_bounds", lambda given: far_off)
     neither = conditional_bounds(head, summary, 0, 16, followup=False)
     assert max(full.error, left.error) <= WITHIN < neither.error
-    assert left.precision[0] < full.precision[0] + 1e-9
-    assert left.precision[1] > full.precision[1] - 1e-9
+    assert left.values[0] < full.values[0] + 1e-9
+    assert left.values[1] > full.values[1] - 1e-9
 
 
 def test_a_long_head_is_cheap_and_bounded() -> None:
-    alpha, norms, gram = profile_head(700, 0.2, 0.2, 0.5, 0.3)
-    head = rank_tokens(alpha, norms, gram.matrix(701), 0)
-    found = conditional_bounds(head, summarise(head, np.array([12])), 0, 64, followup=False)
-    truth = simulate(alpha, norms, gram, 64, [12], draws=400)
-    assert found.precision[0] <= truth.precision[0] + 4 * truth.precision_se[0]
-    assert found.precision[1] >= truth.precision[0] - 4 * truth.precision_se[0]
+    case = (*profile_head(700, 0.2, 0.2, 0.5, 0.3), 64, [12])
+    found = envelope(*case, edition="conditional")
+    assert_holds(found, simulate(*case, draws=400), ["precision"])

@@ -1,1 +1,0 @@
-"""Tensors from elsewhere: attention weights and values that another program made."""

@@ -1,0 +1,1 @@
+"""Analyses of measured heads that need no model."""

@@ -1,0 +1,1 @@
+"""Effective attention set size of a run's model (`geostat effective`)."""

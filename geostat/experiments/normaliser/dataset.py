@@ -1,0 +1,230 @@
+"""Statements on the softmax normaliser as a dataset (/normaliser), with summary lines and records.
+
+Imports numpy and xarray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import xarray as xr
+
+from empirical.schema import Quantity
+from geostat.datasets.variable import Value, entries, interval, known, variables
+from geostat.display.tree import PAPER
+from geostat.experiments.normaliser.numbers import PAPER_SHARE, SIZE, TEMPERATURES
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.jackknife import document_mean
+from theory.arrays import IntArray
+
+SOURCE: Final = "arXiv 2508.17821"
+_LEMMA_1, _THEOREM_1 = f"{SOURCE}, Lemma 1", f"{SOURCE}, Theorem 1"
+_THEOREM_2, _LEMMA_2 = f"{SOURCE}, Theorem 2", f"{SOURCE}, Lemma 2"
+_UNIT: Final = "over the head's summed effective weight"
+_SUM: Final = "summed distance of unselected tokens"
+_RANGE: Final = "at the measured range of logits"
+_SHARE: Final = "bound of that share for random directions"
+
+
+def _mean(equation: str, over: str, units: str, name: str, long_name: str, symbol: str) -> Quantity:
+    """Return the record of a mean over heads, estimated over documents."""
+    return Quantity(name, long_name, units, symbol, equation, {}, tuple(over.split()), True)
+
+
+_distance = partial(_mean, _THEOREM_1, "length", "1")
+_distance_by_n = partial(_mean, _THEOREM_1, "n", "1")
+_log_weight = partial(_mean, _LEMMA_1, "length", "nats")
+_printed = partial(_mean, _THEOREM_2, "n", "1")
+_sharp = partial(_mean, "", "n", "1")
+_response = partial(_mean, _LEMMA_2, "temperature", "1/nats")
+_limit = partial(Quantity, units="1/nats", dims=("temperature",))
+RECORDS: Final = (
+    _distance("distance", f"{_SUM} at N = {SIZE}, {_UNIT}", r"\tilde d"),
+    _distance(
+        "distance_bound", f"bound on the {_SUM} at N = {SIZE}, {_UNIT}", r"\tilde d_{\mathrm{hi}}"
+    ),
+    _log_weight("log_largest", "logarithm of the largest weight", r"\log \alpha_{\max}"),
+    _log_weight(
+        "below_upper",
+        f"log ratio of the upper bound to the largest weight, {_RANGE}",
+        r"-\log L\alpha_{\min}",
+    ),
+    _log_weight(
+        "above_lower",
+        f"log ratio of the smallest weight to its lower bound, {_RANGE}",
+        r"\log L\alpha_{\max}",
+    ),
+    _mean(
+        *(_LEMMA_1, "", "1"),
+        *("power", "exponent of the decrease of the largest weight with L", r"\gamma"),
+    ),
+    _distance_by_n("distance_by_n", f"{_SUM}, {_UNIT}", r"\tilde d(N)"),
+    _distance_by_n(
+        "distance_bound_by_n", f"bound on the {_SUM}, {_UNIT}", r"\tilde d_{\mathrm{hi}}(N)"
+    ),
+    _distance_by_n(
+        "distance_chance",
+        f"summed distance for N random tokens, {_UNIT}",
+        r"\tilde d_{\mathrm{rand}}(N)",
+    ),
+    _mean(
+        *(SOURCE, "n", "1", "ks"),
+        "Kolmogorov-Smirnov distance over heads between summed distances of the N largest weights"
+        " and of N random tokens",
+        r"D_{\mathrm{KS}}(N)",
+    ),
+    _mean(
+        *(SOURCE, "", "1", "critical_share"),
+        "smallest N at which the two distributions are not distinguished, over L",
+        r"N_{\mathrm{crit}}/L",
+    ),
+    _printed("within", "share of selected tokens within ‖s‖ of s", r"N_s/N"),
+    _printed("within_lower", f"printed lower {_SHARE}", r"(N_s/N)_{\mathrm{lo}}"),
+    _printed("within_upper", f"printed upper {_SHARE}", r"(N_s/N)_{\mathrm{hi}}"),
+    _sharp(
+        "within_sharp_lower", f"sharp lower {_SHARE}", r"(N_s/N)_{\mathrm{lo}}^{\mathrm{sharp}}"
+    ),
+    _sharp(
+        "within_sharp_upper", f"sharp upper {_SHARE}", r"(N_s/N)_{\mathrm{hi}}^{\mathrm{sharp}}"
+    ),
+    _sharp(
+        "within_chance",
+        "that share for random directions with the same effective weights",
+        r"(N_s/N)_{\mathrm{rand}}",
+    ),
+    Quantity(
+        "within_flat",
+        "that share for random directions with equal weights",
+        symbol=r"(N_s/N)_{\mathrm{flat}}",
+        dims=("n",),
+    ),
+    _response(
+        "response",
+        "change of the weights per change of the logits in the steepest direction",
+        r"\|\Delta\alpha\|/\varepsilon",
+    ),
+    _response(
+        "response_most", "largest such change over heads", r"\max \|\Delta\alpha\|/\varepsilon"
+    ),
+    _limit(
+        "entry_limit",
+        "bound on an entry of the Jacobian, printed as a bound on its norm",
+        symbol=r"1/(4T)",
+        equation=_LEMMA_2,
+    ),
+    _limit("norm_limit", "bound on the norm of the Jacobian", symbol=r"1/(2T)"),
+)
+
+
+def normaliser_dataset(
+    documents: Sequence[Mapping[str, FloatArray]],
+    *,
+    lengths: Sequence[int],
+    n: IntArray,
+    flat: FloatArray,
+    attributes: Mapping[str, Any],
+) -> xr.Dataset:
+    """Return /normaliser from the numbers of each document.
+
+    Args:
+        documents: means over heads by name, from `numbers.Heads.numbers`.
+        lengths: context lengths L, ascending.
+        n: sizes N of the curves over N, at the last L.
+        flat: share within ‖s‖ for random directions with equal weights, (n,).
+
+    Returns:
+        The variables of RECORDS: means over heads and documents with standard errors over
+        documents.
+    """
+    cold = np.array(TEMPERATURES)
+    numbers: dict[str, Value] = {
+        record.name: document_mean(np.stack([document[record.name] for document in documents]))
+        for record in RECORDS
+        if record.estimated
+    }
+    numbers |= {"within_flat": flat, "entry_limit": 1 / (4 * cold), "norm_limit": 1 / (2 * cold)}
+    coords = {
+        "length": xr.Variable("length", list(lengths), {"long_name": "context length in tokens"}),
+        "n": xr.Variable("n", n, {"long_name": "selected tokens"}),
+        "temperature": xr.Variable("temperature", cold, {"long_name": "temperature"}),
+    }
+    long_name = "statements on the softmax normaliser"
+    attrs = {"long_name": long_name, "documents": len(documents), **attributes}
+    return xr.Dataset(variables(RECORDS, numbers), coords=coords, attrs=attrs)
+
+
+REPORTED: Final[dict[str, Any]] = PAPER["paper_normaliser"]
+"""Results reported in the paper."""
+THEIRS: Final = f"{REPORTED['model']} in {REPORTED['source']}"
+
+
+def summary(data: xr.Dataset, *, everything: bool = False) -> dict[str, Any]:
+    """Return the results as lines, or all estimates as records if `everything`."""
+    if everything:
+        return {"normaliser": records(data), "paper": dict(REPORTED)}
+    return {"normaliser": lines(data)}
+
+
+def lines(data: xr.Dataset) -> list[str]:
+    """Return a line for each statement of the paper."""
+    first, last = (int(data["length"][index]) for index in (0, -1))
+    near, whole = data.sel(n=size_of_paper(data)), data.isel(length=-1)
+    cold = data.sel(temperature=0.1)
+    low, high = REPORTED["within"]
+    largest = float(data["n"].max()) / last
+    return [
+        (
+            f"weights: the largest decreases as L^-{_number(data, 'power')} from L = {first} to"
+            f" {last}; the paper expects L^-1 (Lemma 1)"
+            if np.isfinite(data["power"])
+            else f"weights: no estimate of the decrease of the largest from L = {first} to {last}"
+        ),
+        (
+            f"distance: the summed distance of unselected tokens at N = {data.attrs['size']} and L"
+            f" = {last} is {_number(whole, 'distance')} times the summed effective weight; its"
+            f" bound is {_number(whole, 'distance_bound')}"
+        ),
+        (
+            f"critical N: {_number(data, 'critical_share')} of L ({THEIRS}:"
+            f" {REPORTED['critical_share']:.2f}); mean over documents with a critical N up to"
+            f" {largest:.3f} of L, {int(data.attrs['heads'])} heads each"
+        ),
+        (
+            f"separability at N = {int(near['n'])}: {_number(near, 'within')} of the selected"
+            f" tokens lie within ‖s‖; for random directions {_number(near, 'within_chance')}, with"
+            f" equal weights {float(near['within_flat']):.3f} ({THEIRS}: {low:.2f} to {high:.2f})"
+        ),
+        (
+            f"response at T = 0.1: mean {_number(cold, 'response')}, largest"
+            f" {_number(cold, 'response_most')}; 1/(4T) = {float(cold['entry_limit']):.3g}, 1/(2T)"
+            f" = {float(cold['norm_limit']):.3g}"
+        ),
+    ]
+
+
+def size_of_paper(data: xr.Dataset) -> int:
+    """Return the size N nearest to the paper's share of L."""
+    n = data["n"].values
+    return int(n[np.abs(n - PAPER_SHARE * data.attrs["tokens"]).argmin()])
+
+
+def records(data: xr.Dataset) -> list[dict[str, Any]]:
+    """Return every mean with its standard error; None for missing values."""
+    return [
+        {"quantity": name, **labels}
+        | {"value": known(data[name][place]), "se": known(data[f"{name}_se"][place])}
+        | interval(data, name, place)
+        for name in (record.name for record in RECORDS if record.estimated)
+        for place, labels in entries(data, name, every=True)
+    ]
+
+
+def _number(data: xr.Dataset, name: str) -> str:
+    """Return a mean with its standard error as text."""
+    value, error = float(data[name]), float(data[f"{name}_se"])
+    if not np.isfinite(value):
+        return "n/a"
+    return f"{value:.3f}" + (f" ± {error:.3f}" if np.isfinite(error) else "")

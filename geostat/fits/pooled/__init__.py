@@ -1,1 +1,0 @@
-"""Fits of a layer or a whole model, pooled over heads; trends over depth."""

@@ -1,1 +1,0 @@
-"""Identifiability: which phases stand out of the noise, and what the data place."""

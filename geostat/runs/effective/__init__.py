@@ -1,1 +1,0 @@
-"""The effective attention set size of a run's model."""

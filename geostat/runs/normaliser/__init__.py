@@ -1,1 +1,0 @@
-"""The normaliser's statements beside a run's heads."""

@@ -1,0 +1,240 @@
+"""Separability (Definitions 1-2): key results against null baselines, sentence, and statements of
+the paper.
+
+Source: arXiv 2602.01893, §4, Figure 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+
+from geostat.datasets.queries import queries_in_words
+from geostat.datasets.tokens import most_tokens
+from geostat.topics.records import (
+    Counts,
+    Finding,
+    KeyResult,
+    Number,
+    Settled,
+    Tolerance,
+    by_rule,
+    statement,
+    unmeasured,
+)
+from geostat.topics.words import two_decimals
+from reports.text.number import count, rounded
+
+
+def key_result(tree: xr.DataTree) -> KeyResult:
+    """Return the key result on separability, from the gain over randomly selected tokens."""
+    return _of_gain(
+        tree,
+        "separability",
+        "random_selection",
+        {
+            "holds": "Selected tokens are more separable than randomly selected tokens.",
+            "fails": "Selected tokens are less separable than randomly selected tokens.",
+            "undetermined": "Whether selected tokens are more separable than random ones is"
+            " undetermined.",
+        },
+    )
+
+
+def directions(tree: xr.DataTree) -> KeyResult:
+    """Return the key result on directions, from the gain over values of random direction."""
+    verdicts = {
+        "holds": "Directions of value vectors increase separability.",
+        "fails": "Directions of value vectors decrease separability.",
+        "undetermined": "Whether directions of value vectors increase separability"
+        " is undetermined.",
+    }
+    gains = _gains(tree, "random_directions")
+    if gains is not None:
+        below = gains["precision_gain_band_upper"].values < 0
+        count = int(np.argmin(below)) if not below.all() else below.size  # leading run of losses
+        if count:
+            first, last = (int(gains["n"][index]) for index in (0, count - 1))
+            span = f"{first}" if first == last else f"{first} to {last}"
+            verdicts["mixed"] = (
+                f"Directions of value vectors increase separability, but decrease it at N = {span}."
+            )
+    return _of_gain(tree, "directions", "random_directions", verdicts)
+
+
+def _of_gain(tree: xr.DataTree, key: str, null: str, verdicts: dict[str, str]) -> KeyResult:
+    """Return a key result from the largest gain of mean Precision, tested with its band."""
+    gains = _gains(tree, null)
+    if gains is None:
+        return unmeasured(key, "No null baseline was measured at any N between 1 and T.")
+    selected = gains.isel(n=int(gains["precision_gain"].argmax("n")))
+    low, high = (float(selected[f"precision_gain_band_{side}"]) for side in ("lower", "upper"))
+    answer: Settled = "holds" if low > 0 else "fails" if high < 0 else "undetermined"
+    if answer == "holds" and verdicts.get("mixed"):
+        answer = "mixed"
+    finite = bool(np.isfinite([low, high]).all())
+    limits = {"lower": max(low, -1.0), "upper": min(high, 1.0)} if finite else {}
+    of = f"Largest gain in Precision, at N = {int(selected['n'])}"
+    number = Number(of=of, value=float(selected["precision_gain"]), **limits)
+    return KeyResult(key, answer, verdicts[answer], number, _head_counts(selected))
+
+
+def _gains(tree: xr.DataTree, null: str) -> xr.Dataset | None:
+    """Return gains of mean Precision over a null baseline at 1 < N < T; None if there are none."""
+    if "separable" not in tree.children:
+        return None
+    data = tree["separable"].to_dataset()
+    if null not in data["null"].values:
+        return None
+    gains = data.sel(null=null)
+    between = (gains["n"] > 1) & (gains["n"] < most_tokens(tree["capture"].to_dataset()))
+    gains = gains.isel(n=np.flatnonzero(between & gains["precision_gain"].notnull()))
+    return gains if gains.sizes["n"] else None
+
+
+def _head_counts(gains: xr.Dataset) -> Counts:
+    """Count the heads whose Precision is clearly above the baseline, clearly below, or neither."""
+    heads = int(gains["precision_heads"])
+    if not np.isfinite([gains["precision_more"], gains["precision_less"]]).all():  # not tested
+        return Counts(of="heads", no_estimate=heads)
+    more, less = int(gains["precision_more"]), int(gains["precision_less"])
+    return Counts(of="heads", holds=more, fails=less, undetermined=heads - more - less)
+
+
+def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, Tolerance]) -> str:
+    """Return the paragraph of a report on separability."""
+    capture = tree["capture"].to_dataset()
+    documents, positions = capture.sizes["document"], capture.sizes["position"]
+    model = tree.attrs.get("model", {})
+    start = f"In {model.get('id', 'this model') if isinstance(model, Mapping) else model}, "
+    measured = summary["precision_mean"].notnull().values
+    between = (summary["n"].values > 1) & (summary["n"].values < most_tokens(capture))
+    selected = summary.isel(n=np.flatnonzero(between & measured))
+    if selected.sizes["n"] == 0:
+        return (
+            start
+            + "Precision and Recall are 1 at N = 1 and N = T by definition; no other selection size"
+            " N was measured."
+        )
+    first = selected.isel(n=0)
+    lowest = selected.isel(n=int(selected["precision_mean"].argmin("n")))
+    quoted = [first] if int(lowest["n"]) == int(first["n"]) else [first, lowest]
+    queries = tree["queries"].to_dataset() if "queries" in tree.children else None
+    text = (
+        f"{start}Precision is {_mean(first, 'precision')} and Recall is {_mean(first, 'recall')} at"
+        f" N = {int(first['n'])} selected tokens"
+        f" (mean of {capture.sizes['layer'] * capture.sizes['head']} heads in"
+        f" {count(documents, 'document')} of {positions:,} tokens, at"
+        f" {queries_in_words(queries, positions)}"
+        f"{', ± one standard error over documents' * (documents > 1)})."
+        " The selected tokens are the N tokens with the largest attention weights. Precision is the"
+        " share of selected tokens among the tokens in the smallest ball that contains all selected"
+        " tokens, centred at the sum of their contributions. Recall is the share of selected tokens"
+        " nearer to that sum than every unselected token."
+    )
+    if len(quoted) == 2:
+        text += (
+            f" Precision is lowest at N = {int(lowest['n'])}: {_mean(lowest, 'precision')}, with"
+            f" Recall {_mean(lowest, 'recall')}."
+        )
+    if "precision_null" in summary:
+        selection, random_directions = (
+            " and ".join(
+                two_decimals(float(size["precision_null"].sel(null=name))) for size in quoted
+            )
+            for name in ("random_selection", "random_directions")
+        )
+        where = "at this size" if len(quoted) == 1 else "at these two sizes"
+        text += (
+            f" By chance, Precision {where} is {selection} for randomly selected tokens and"
+            f" {random_directions} for value vectors of random direction."
+        )
+    return text
+
+
+def _mean(size: xr.Dataset, name: str) -> str:
+    """Return mean Precision or Recall at one N with its standard error, if it is known."""
+    mean, error = (float(size[f"{name}_{part}"]) for part in ("mean", "se"))
+    return rounded(mean, error).plain if np.isfinite(error) else f"{mean:.2f}"
+
+
+@statement(
+    "separability is highest for few tokens and lowest for an intermediate N",
+    "abstract, §4, Figure 5",
+    "lowest for tens of tokens",
+    "mean Precision is lowest at 4 < N < T/2, and the 95% interval of Precision at the smallest"
+    " N lies above that minimum; contradicted if it lies below",
+)
+def lowest_between(tree: xr.DataTree) -> Finding:
+    """Test whether Precision is highest for few tokens and lowest at an intermediate N."""
+    data, tokens = tree["summary"].to_dataset(), most_tokens(tree["capture"].to_dataset())
+    curve = data.isel(n=np.flatnonzero((data["n"].values > 1) & (data["n"].values < tokens)))
+    curve = curve.isel(n=np.flatnonzero(curve["precision_mean"].notnull()))
+    if not curve.sizes["n"]:
+        return Finding("not testable here", "no N between 1 and T was measured")
+    lowest, first = curve.isel(n=int(curve["precision_mean"].argmin("n"))), curve.isel(n=0)
+    gap = float(first["precision_mean"] - lowest["precision_mean"])
+    # Both means are over the same documents, so adding their errors is conservative.
+    margin = 2 * float(np.nan_to_num(first["precision_se"] + lowest["precision_se"]))
+    between = 4 < int(lowest["n"]) < tokens / 2
+    low, high = (
+        rounded(float(size["precision_mean"]), float(size["precision_se"])).plain
+        for size in (lowest, first)
+    )
+    return Finding(
+        by_rule(confirmed=between and gap > margin, contradicted=gap < -margin),
+        f"Precision {high} at N = {int(first['n'])}, {low} at N = {int(lowest['n'])}",
+        _lowest_by_chance(curve),
+    )
+
+
+def _lowest_by_chance(summary: xr.Dataset) -> str:
+    """Say at which N Precision of each null baseline is lowest; "" without baselines."""
+    if "precision_null" not in summary:
+        return ""
+    names = {
+        "random_selection": "randomly selected tokens",
+        "random_directions": "random directions",
+    }
+    lowest = {
+        name: int(summary["n"][int(curve.argmin("n"))])
+        for null, name in names.items()
+        if null in summary["null"].values
+        and (curve := summary["precision_null"].sel(null=null)).notnull().any()
+    }
+    where = " and ".join(f"N = {n} ({name})" for name, n in lowest.items())
+    return f"By chance Precision is lowest at {where}." if where else ""
+
+
+@statement(
+    "non-trivial separability is strongest for N from 1 to 4",
+    "abstract, §4, Figure 5",
+    "N in [1, 4]",
+    "the gains in mean Precision over random selection and over random directions are both"
+    " largest at N ≤ 4; contradicted if neither is",
+)
+def best_small(tree: xr.DataTree) -> Finding:
+    """Test whether the gain over both null baselines is largest at N up to 4."""
+    data = tree["separable"].to_dataset()
+    nulls = [
+        name for name in ("random_selection", "random_directions") if name in data["null"].values
+    ]
+    if len(nulls) < 2:
+        return Finding("not testable here", "no null baselines were measured")
+    gain = data["precision_gain"].sel(null=nulls)
+    gain = gain.where((data["n"] > 1) & (data["n"] < most_tokens(tree["capture"].to_dataset())))
+    if not gain.notnull().any("n").all():
+        return Finding("not testable here", "no N between 1 and T was measured")
+    best = [int(data["n"][int(gain.sel(null=name).argmax("n"))]) for name in nulls]
+    small = [n <= 4 for n in best]
+    at_two = float(gain.sel(null="random_directions").dropna("n").isel(n=0))
+    sign = "−" if at_two < 0 else "+"
+    return Finding(
+        by_rule(confirmed=all(small), contradicted=not any(small)),
+        f"largest gain over random selection at N = {best[0]}, over random directions at"
+        f" N = {best[1]}",
+        "At the smallest N the directions of value vectors change Precision by"
+        f" {sign}{two_decimals(abs(at_two))}: a few large weights suffice for separability.",
+    )

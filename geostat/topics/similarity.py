@@ -1,0 +1,157 @@
+"""Cosine similarity (Assumption 2): claims, key result, sentence, and statements of the paper.
+
+Source: arXiv 2602.01893, §3.2, Figure 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import xarray as xr
+
+from geostat import paper
+from geostat.datasets.flags import why
+from geostat.topics.records import (
+    Claim,
+    Finding,
+    KeyResult,
+    Tolerance,
+    by_verdict,
+    counts_of,
+    of_assumption,
+    pooled,
+    statement,
+)
+from geostat.topics.words import exact, in_percent, sees_sink, spread, two_decimals
+from reports.text.number import rounded
+
+CLAIMS: Final = (
+    Claim(
+        "similarity.exponential",
+        "mean cosines decay as e^(−βk)",
+        "mae_by_lag",
+        select={"gram": "exponential"},
+        short="cosines decay to 0",
+        tolerance=Tolerance(0.1, "§3.2: most heads have a mean absolute error of 0.05 to 0.10"),
+    ),
+    Claim(
+        "similarity.offset",
+        "mean cosines decay as c + (1−c)e^(−βk)",
+        "mae_by_lag",
+        select={"gram": "offset"},
+        short="cosines decay to a constant",
+        tolerance=Tolerance(0.1, "as above, for the rival form"),
+    ),
+    Claim(
+        "similarity.offset_power",
+        "mean cosines decay as c + (1−c)(1+k)^(−β)",
+        "mae_by_lag",
+        select={"gram": "offset_power"},
+        short="cosines decay to a constant (power law)",
+        tolerance=Tolerance(0.1, "as above, for the rival form that most heads prefer"),
+    ),
+    Claim(
+        "similarity.stationary",
+        "the mean cosine at a given lag is the same early and late in a document",
+        "drift_slope",
+        "within",
+        short="no drift of cosines",
+        tolerance=Tolerance(0.1, "the error of §3.2, as the drift over a document"),
+    ),
+    Claim(
+        "similarity.sink",
+        "the sink's cosine is the same with early and late tokens",
+        "sink_slope",
+        "within",
+        short="no drift of the sink's cosine",
+        tolerance=Tolerance(0.1, "as above, for Assumption 2.2"),
+    ),
+)
+"""Claims about cosine similarity, each tested in every KV head."""
+
+
+def key_result(tree: xr.DataTree) -> KeyResult:
+    """Return the key result on similarity, from the verdicts on the printed decay."""
+    claim, name = "similarity.exponential", "overall_mae_by_lag"
+    verdicts = {
+        "holds": "In most heads mean similarity is close to an exponential decay with lag.",
+        "fails": "In most heads similarity does not decay exponentially with lag.",
+        "mixed": "Similarity decays exponentially in some heads, not in others.",
+        "undetermined": "Whether similarity decays exponentially is undetermined.",
+    }
+    exponential, offset = counts_of(tree, claim), counts_of(tree, "similarity.offset")
+    # the smallest number of heads in which both can be the case
+    if 2 * (exponential.fails + offset.holds - exponential.total) > exponential.total:
+        verdicts["fails"] = "In most heads similarity decays to a constant, not exponentially to 0."
+    number = pooled(
+        tree, name, "Mean absolute error, heads pooled", claim=claim, gram="exponential"
+    )
+    return of_assumption(tree, "similarity", claim, verdicts, number)
+
+
+def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, Tolerance]) -> str:
+    """Return the paragraph of a report on similarity."""
+    similarity = tree["similarity"].to_dataset()
+    tolerance = tolerances["similarity.exponential"].value
+    exponential, offset = (
+        similarity.sel(gram=name)["mae_by_lag"] for name in ("exponential", "offset")
+    )
+    heads = int(exponential.notnull().sum())
+    within = int((exponential <= tolerance).sum())
+    known = similarity["beta"].sel(gram="exponential").notnull() & similarity["rho0"].notnull()
+    infeasible = int((~similarity["feasible"].sel(gram="exponential").astype(bool) & known).sum())
+    reason = why(similarity, "flags")
+    error = spread(exponential, two_decimals, over=f" over {heads} KV heads", reason=reason)
+    rival = spread(offset, lambda value: rounded(value, digits=2).plain, reason=reason)
+    negative = in_percent(float(similarity["negative_fraction"].mean()))
+    text = (
+        "Assumption 2 (the mean cosine of two value vectors decays with their lag k as e^(−βk)):"
+        f" the mean absolute error of the fitted curve has median {error}, compared with an average"
+        f" of {paper.MAE:g} in the paper, and is at most {exact(tolerance)} in {within} of them."
+        f" Decay to a constant, with one more parameter, has median error {rival}. {negative} of"
+        " all cosines are negative, which exponential decay excludes."
+    )
+    if not bool(known.any()) and not sees_sink(similarity):
+        return text + " No KV head has both a fitted decay and a visible sink."
+    if not bool(known.any()):
+        missing = why(similarity, "head_flags", ["no_data", "no_sink_cosine"]) or reason
+        missing = f" ({missing})" if missing else ""
+        return f"{text} No KV head has both a fitted decay and a cosine with the sink{missing}."
+    return (
+        f"{text} In {infeasible} of {int(known.sum())} KV heads the Gram matrix of the fitted"
+        " exponential and the sink's cosine is not positive semidefinite."
+    )
+
+
+@statement(
+    "similarity decays exponentially with distance",
+    "abstract, §3.2, Figure 3",
+    "mean absolute error 0.09 on average",
+    "similarity.exponential holds (fails) in more than half of the KV heads",
+)
+def decay_exponential(tree: xr.DataTree) -> Finding:
+    """Test whether similarity decays exponentially, by the verdicts on its error."""
+    mae = tree["similarity"]["mae_by_lag"]
+    printed, offset = (
+        rounded(float(mae.sel(gram=name).mean()), digits=2).plain
+        for name in ("exponential", "offset")
+    )
+    return by_verdict(
+        tree,
+        "similarity.exponential",
+        f"mean error {printed}",
+        f"Cosines decay to a constant, not to 0: with an offset the mean error is {offset}.",
+    )
+
+
+@statement(
+    "the sink's mean cosine is the same with early and late tokens",
+    "§3.2, Assumption 2",
+    "no number",
+    "similarity.sink holds (fails) in more than half of the KV heads",
+)
+def sink_one_cosine(tree: xr.DataTree) -> Finding:
+    """Test whether the sink's cosine is constant along a document, by the verdicts on its slope."""
+    why = "Tested effect: the trend of the cosine along the document."
+    return by_verdict(tree, "similarity.sink", why=why)

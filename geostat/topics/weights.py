@@ -1,0 +1,268 @@
+"""Attention weights (Assumption 3): claims, key result, sentence, and statements of the paper.
+
+Source: arXiv 2602.01893, §3.3, Figure 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import xarray as xr
+
+from geostat.datasets.variable import known
+from geostat.topics.records import (
+    Claim,
+    Finding,
+    KeyResult,
+    Tolerance,
+    by_majority,
+    by_verdict,
+    median,
+    number_of,
+    of_assumption,
+    statement,
+)
+from geostat.topics.words import in_percent, quartiles, sink_missing, spread, two_decimals
+from reports.text.number import percent
+
+CLAIMS: Final = (
+    Claim(
+        "weights.total",
+        "the weights of the fitted phases sum to 1",
+        "total_model_log",
+        "within",
+        short="fitted weights sum to 1",
+        tolerance=Tolerance(
+            0.1,
+            "no value in the paper; set beforehand: 10% changes the printed exponent κd(Δ/B)² by a"
+            " fifth",
+        ),
+    ),
+    Claim(
+        "weights.growth",
+        "weights grow towards the last token",
+        "growth",
+        "at_least",
+        presence="growth_p",
+        short="growth towards the last token",
+        tolerance=Tolerance(
+            0.69, "§3.3: probabilities grow rapidly; a factor of two (ln 2) is the weakest reading"
+        ),
+    ),
+    Claim(
+        "weights.shape",
+        "log weights averaged over these documents follow the four phases",
+        "rmse",
+        short="four phases: mean of documents",
+        tolerance=Tolerance(
+            0.69, "no value in the paper; set beforehand: ln 2, the maximum of ln(1 + η cos ωi)"
+        ),
+    ),
+    Claim(
+        "weights.shape_position",
+        "log weights averaged over infinitely many documents follow the four phases",
+        "misfit",
+        "at_most",
+        short="four phases: limit of the mean",
+        tolerance=Tolerance(
+            0.69,
+            "as above, after removing the document noise that remains in the mean",
+        ),
+    ),
+)
+"""Claims about attention weights, each tested in every query head."""
+
+
+def key_result(tree: xr.DataTree) -> KeyResult:
+    """Return the key result on weights, from the verdicts on the many-document limit of the fit."""
+    claim = "weights.shape_position"
+    limit = known(tree["verdicts"].to_dataset()["tolerance"].sel(claim=claim))
+    close = "" if limit is None else f" within a factor of {math.exp(limit):.2g}"
+    near = close or " near the weights"
+    return of_assumption(
+        tree,
+        "weights",
+        claim,
+        {
+            "holds": f"In most heads the four-phase fit lies{near} on average.",
+            "fails": "In most heads weights do not follow the four phases.",
+            "mixed": "Weights follow the four phases in some heads, not in others.",
+            "undetermined": "Whether weights follow the four phases is undetermined.",
+        },
+        number_of(
+            tree["verdicts"].to_dataset().sel(claim=claim),
+            "true_share",
+            f"Estimated share{close}",
+        ),
+    )
+
+
+def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, Tolerance]) -> str:
+    """Return the paragraph of a report on attention weights."""
+    weights = tree["weights"].to_dataset()
+    fitted = weights["r2"].notnull()
+    heads = quartiles(weights["common_share"])[3]
+    growth = int((weights["growth_identified"].astype(bool) & fitted).sum())
+    oscillates = weights["form_oscillation_identified"].astype(bool) & fitted
+    shared, separate = (int(oscillates.sel(form=form).sum()) for form in ("shared", "separate"))
+    common = spread(weights["common_share"], two_decimals, over=f" over {heads} heads")
+    explained = spread(weights["r2_document"], two_decimals)
+    sink = spread(weights["p_sink"], in_percent, over=" of the attention in the median head")
+    periods = f" (median {quartiles(_periods(weights))[0]:.1f} periods)" if separate else ""
+    text = (
+        "Assumption 3 (attention weights run through four phases: sink, plateau, oscillation,"
+        " growth towards the last token): within a document and without the sink, the share of the"
+        f" variance of log weights that is common to all documents has median {common}. Phases"
+        f" fitted to the other documents explain a median share of {explained}. Growth of any shape"
+        f" towards the last token is identified above the noise in {growth} of these heads. The"
+        " printed oscillation, whose amplitude is the growth's parameter η, is identified in"
+        f" {shared} of them; an oscillation with a separate amplitude in {separate}{periods}."
+    )
+    if int(weights["rival_loss_held_out_se"].notnull().any("rival").sum()):
+        text += f" {_best_forms(weights)}"
+    if not quartiles(weights["p_sink"])[3]:
+        return f"{text} {sink_missing(weights, 'share of the attention')}."
+    return f"{text} The sink receives {sink}."
+
+
+FORMS: Final = {
+    "shared": "the printed form",
+    "separate": "the form with a separate oscillation amplitude",
+    "power_law": "a power law of the distance to the last token",
+}
+"""Rival forms named in the paragraph, and their names there."""
+
+
+def _best_forms(weights: xr.Dataset) -> str:
+    """Count the heads in which each form has the lowest held-out loss, and in which clearly so."""
+    loss = weights["rival_loss_held_out"]
+    compared = loss.notnull().any("rival")
+    lowest = weights["rival"][loss.fillna(np.inf).argmin("rival")].where(compared, "")
+    counts = []
+    for form, name in FORMS.items():
+        clearly = int(weights["rival_clearly_lowest"].sel(rival=form).sum())
+        counts.append(f"for {name} in {int((lowest == form).sum())} (clearly in {clearly})")
+    return (
+        f"Six forms are compared in {int(compared.sum())} heads by their loss on held-out"
+        f" documents. The loss is lowest {', '.join(counts[:-1])} and {counts[-1]}. Clearly means"
+        " by paired tests at 95%."
+    )
+
+
+def _periods(weights: xr.Dataset) -> xr.DataArray:
+    """Return the number of periods between T₁ and T₂ of each identified separate oscillation."""
+    separate = weights.sel(form="separate")
+    periods = (separate["form_t2"] - separate["form_t1"]) * separate["form_omega"] / (2 * np.pi)
+    return periods.where(separate["form_oscillation_identified"].astype(bool))
+
+
+PERIODS: Final = 3
+"""Fewest periods of a curve that counts as an oscillation; fewer are a bend."""
+
+
+@statement(
+    "the sink's weight is at least two orders of magnitude above the plateau's",
+    "§3.3, Figure 4",
+    "a factor of 100",
+    "in more than half of the heads the 95% interval of p_sink lies above (below) 100 times"
+    " that of p_base",
+)
+def sink_weight(tree: xr.DataTree) -> Finding:
+    """Test whether the sink's weight is 100 times the plateau's, by their 95% intervals."""
+    weights = tree["weights"].to_dataset()
+    above = weights["p_sink_lower"] > 100 * weights["p_base_upper"]
+    below = weights["p_sink_upper"] < 100 * weights["p_base_lower"]
+    ratio = weights["p_sink"] / weights["p_base"]
+    heads = int(ratio.notnull().sum())
+    plateau = weights["mass_plateau"] / weights["t1"].where(weights["t1"] > 0)
+    middle, arithmetic = (
+        f"{float(f'{median(ratios):.2g}'):,g}" if ratios.notnull().any() else "n/a"
+        for ratios in (ratio, weights["p_sink"] / plateau.where(plateau > 0))
+    )
+    return Finding(
+        by_majority(int(above.sum()), int(below.sum()), max(heads, 1)),
+        f"median ratio {middle}; intervals above 100 in {int(above.sum())}, below in"
+        f" {int(below.sum())} of {heads} heads",
+        "p_base is a geometric mean over tokens and documents; with the plateau's arithmetic mean"
+        f" the median ratio is {arithmetic}.",
+    )
+
+
+@statement(
+    "log weights follow the four phases",
+    "abstract, §3.3, Figure 4",
+    "no number",
+    "weights.shape_position holds (fails) in more than half of the heads",
+)
+def phases(tree: xr.DataTree) -> Finding:
+    """Test whether log weights follow the phases, by the verdicts on their misfit."""
+    common, explained = (
+        percent(median(tree["weights"].to_dataset()[name]), 0)
+        for name in ("common_share", "r2_document")
+    )
+    why = (
+        f"Of the variance over positions of a document, {common} is common to all documents and"
+        f" {explained} is explained by the phases (medians over heads)."
+    )
+    return by_verdict(tree, "weights.shape_position", why=why)
+
+
+@statement(
+    "weights oscillate between plateau and recency",
+    "§3.3, Figure 4",
+    "positions 100 to 800",
+    "an oscillation with a separate amplitude is identified, with three or more periods, in"
+    " more than half of the heads; never contradicted, because noise can hide an oscillation",
+)
+def oscillation(tree: xr.DataTree) -> Finding:
+    """Test whether weights oscillate, by the number of identified oscillations."""
+    weights = tree["weights"].to_dataset()
+    fitted = weights["r2"].notnull()
+    identified = weights["form_oscillation_identified"].astype(bool) & fitted
+    shared, separate = (int(identified.sel(form=form).sum()) for form in ("shared", "separate"))
+    heads = int(fitted.sum())
+    several = int(((_periods(weights) >= PERIODS) & fitted).sum())
+    return Finding(
+        by_majority(several, 0, heads),
+        f"identified in {separate} of {heads} heads, with {PERIODS} or more periods in {several};"
+        f" with one η for oscillation and growth, as printed, in {shared}",
+        "With fewer periods the oscillation is hardly more than a bend.",
+    )
+
+
+@statement(
+    "weights grow towards the last token",
+    "§3.3, Figure 4",
+    "positions 800 to 1024",
+    "weights.growth holds (fails) in more than half of the heads",
+)
+def recency(tree: xr.DataTree) -> Finding:
+    """Test whether weights grow towards the last token, by the verdicts on growth."""
+    why = "Recency of any shape; the next row tests the shape."
+    return by_verdict(tree, "weights.growth", why=why)
+
+
+@statement(
+    "the growth towards the last token is exponential",
+    "§3.3, Figure 4",
+    "no number",
+    "an exponential form (a power law of the distance) has clearly the lowest loss on held-out"
+    " documents in more than half of the heads",
+)
+def recency_exponential(tree: xr.DataTree) -> Finding:
+    """Test whether that growth is exponential, by losses on held-out documents."""
+    weights = tree["weights"].to_dataset()
+    clearly = weights["rival_clearly_lowest"].astype(bool)
+    growing = [name for name in weights["rival"].values if name not in ("constant", "power_law")]
+    exponential = int(clearly.sel(rival=growing).any("rival").sum())
+    power = int(clearly.sel(rival="power_law").sum())
+    heads = int(weights["r2"].notnull().sum())
+    return Finding(
+        by_majority(exponential, power, heads),
+        f"exponential growth clearly best in {exponential}, a power law of the distance in"
+        f" {power} of {heads} heads",
+        "The exponential forms have more parameters than the power law.",
+    )

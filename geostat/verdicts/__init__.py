@@ -1,1 +1,0 @@
-"""Claims, tolerances, answers, sentences, requirements."""

@@ -1,1 +1,0 @@
-"""Scoreboard of the paper's claims."""

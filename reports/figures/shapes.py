@@ -1,0 +1,85 @@
+"""Shared shapes: estimates with intervals, bands, a matrix as cells, both scores by row. Imports
+matplotlib, never pyplot.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import QuadMesh
+
+from reports.figures import style
+from reports.statistics import FloatArray
+
+SCORES: Final = {
+    "recall": ("Recall", style.VERMILLION, "s"),
+    "precision": ("Precision", style.BLUE, "o"),
+}
+"""Name, colour and marker of each score."""
+
+
+def arms(data: xr.Dataset, name: str) -> FloatArray:
+    """Return distances of a variable from its limits, name_lower and name_upper, (2, …); 0 if they
+    are unknown.
+    """
+    level = data[name].values.astype(np.float64)
+    limits = [data.get(f"{name}_{side}", data[name]).values for side in ("lower", "upper")]
+    return np.asarray(np.nan_to_num(np.abs(np.stack(limits) - level)))
+
+
+def cells(axes: Axes, values: np.ndarray, largest: float) -> QuadMesh:
+    """Draw a matrix as vector cells with white edges, cell (i, j) from (j, i) to (j+1, i+1);
+    missing entries are grey.
+    """
+    axes.set_facecolor("#e4e4e4")
+    known = np.ma.masked_invalid(values)
+    edges: dict[str, Any] = {"edgecolors": "white", "linewidth": 0.4}
+    mesh = axes.pcolormesh(known, cmap="cividis", vmin=0.0, vmax=largest, **edges)
+    axes.tick_params(length=0)
+    axes.grid(False)
+    return mesh
+
+
+def label_cells(axis: Axis, labels: np.ndarray, most: int) -> None:
+    """Label cells of size 1 at their centres, at most `most` of them, evenly spaced."""
+    step = max(1, -(-labels.size // most))
+    axis.set_ticks(np.arange(0, labels.size, step) + 0.5, [str(label) for label in labels[::step]])
+
+
+def marks(
+    axes: Axes, data: xr.Dataset, name: str, at: np.ndarray, *, across: bool = False, **look: Any
+) -> None:
+    """Draw a variable with its intervals at positions `at`; `across`: along the horizontal axis."""
+    values, ends = data[name].values.astype(np.float64), arms(data, name)
+    kwargs: style.Kwargs = {"marker": "o", "markersize": 5, "elinewidth": 1.2, **look}
+    if across:
+        axes.errorbar(values, at, xerr=ends, linestyle="none", **kwargs)
+    else:
+        axes.errorbar(at, values, yerr=ends, **kwargs)
+
+
+def band(
+    axes: Axes, x: np.ndarray, low: np.ndarray, high: np.ndarray, colour: str, alpha: float
+) -> None:
+    """Shade the area between two curves; draw nothing if all limits are unknown."""
+    if np.isfinite(low).any():
+        axes.fill_between(x, low, high, color=colour, alpha=alpha, linewidth=0)
+
+
+def rungs(axes: Axes, data: xr.Dataset, dim: str, words: dict[str, str], name: str) -> None:
+    """Draw {score}_{name} of both scores with intervals, one row per label of `dim`."""
+    rows = [label for label in words if label in data[dim].values]
+    selected, at = data.sel({dim: rows}), np.arange(len(rows))
+    for index, (score, (word, colour, marker)) in enumerate(SCORES.items()):
+        heights = at + 0.24 * (index - 0.5)
+        look: dict[str, Any] = {"color": colour, "marker": marker, "capsize": 2.5, "label": word}
+        marks(axes, selected, f"{score}_{name}", heights, across=True, **look)
+    axes.axvline(0, color=style.GREY, linewidth=0.8)
+    axes.set_yticks(at, [words[row] for row in rows])
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.grid(False, axis="y")
+    style.legend_below(axes)

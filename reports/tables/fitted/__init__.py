@@ -1,1 +1,0 @@
-"""Tables of what was fitted."""

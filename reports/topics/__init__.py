@@ -1,0 +1,1 @@
+"""Topics of a report: figures, captions, tables and page entries."""

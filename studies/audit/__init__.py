@@ -1,0 +1,1 @@
+"""Audit of every edition of the bounds against simulation."""

@@ -1,0 +1,66 @@
+"""Supports of sparsemax and 1.5-entmax, compiled and by sorting, against their definitions."""
+
+import pytest
+import torch
+from scipy.optimize import brentq
+from torch import Tensor
+
+from empirical.intervention.rules import (
+    entmax15_by_sort,
+    entmax15_support,
+    sparsemax_by_sort,
+    sparsemax_support,
+)
+
+BOTH = {1: (sparsemax_support, sparsemax_by_sort), 2: (entmax15_support, entmax15_by_sort)}
+"""By the power to which what lies above the threshold is taken."""
+
+
+def threshold(row: Tensor, power: int) -> float:
+    """τ with Σ (z/power − τ)₊^power = 1, of double logits whose largest is 0."""
+    z = row / power
+    return brentq(lambda t: float(((z - t).clamp_min(0) ** power).sum()) - 1, -1, 0, xtol=1e-14)
+
+
+def made(seed: int, entries: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    scale = torch.tensor([0.01, 0.3, 1.0, 3.0, 30.0])[:, None, None]
+    logits = torch.randn(5, 40, entries, generator=generator) * scale + 40
+    hidden = torch.rand(logits.shape, generator=generator) < 0.3
+    hidden[..., 0] = False
+    return logits.masked_fill(hidden, -torch.inf)
+
+
+@pytest.mark.parametrize("entries", [1, 2, 7, 130, 600])
+@pytest.mark.parametrize("power", BOTH)
+def test_the_support_matches_the_definition(power, entries):
+    logits = made(entries, entries)
+    compiled, by_sort = BOTH[power]
+    exact = logits.double() - logits.double().amax(dim=-1, keepdim=True)
+    expected = by_sort(exact)
+    for place in ((0, 3), (2, 0), (3, 39), (4, 7)):
+        edge = threshold(exact[place], power)
+        assert expected[place].tolist() == (exact[place] / power > edge).tolist()
+    differs = compiled(logits) != expected
+    at_the_edge = torch.zeros_like(differs)
+    for place in differs.nonzero():
+        edge = threshold(exact[*place[:-1]], power)
+        at_the_edge[*place] = abs(float(exact[*place]) / power - edge) < 1e-5
+    assert bool((differs <= at_the_edge).all())
+    assert int(differs.sum()) <= 2
+
+
+@pytest.mark.parametrize(
+    "which", [one for pair in BOTH.values() for one in pair], ids=lambda one: one.__name__
+)
+def test_ties_and_edges(which):
+    power = next(power for power, pair in BOTH.items() if which in pair)
+    rows = [[0.0, 0.0, 0.0], [0.0, -power, -power - 1], [-torch.inf, 2.0, -torch.inf]]
+    expected = [[True] * 3, [True, False, False], [False, True, False]]
+    assert which(torch.tensor(rows)).tolist() == expected
+
+
+@pytest.mark.parametrize("power", BOTH)
+def test_a_row_without_any_entry_has_no_support(power):
+    rows = torch.tensor([[-torch.inf, -torch.inf], [1.0, -torch.inf]])
+    assert BOTH[power][0](rows).tolist() == [[False, False], [True, False]]

@@ -1,0 +1,232 @@
+"""Key results, on synthetic runs with known answers and on a real one."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from support.spine import Finished
+
+from geostat.topics.summary import as_line, key_results
+
+N = np.array([1, 2, 4, 8, 64])
+CLAIMS = ("norms.cv", "similarity.exponential", "similarity.offset", "weights.shape_position")
+PARTS = ("", "_lower", "_upper")
+
+
+def run(
+    *,
+    holds: int = 0,
+    fails: int = 0,
+    gain: tuple[float, ...] = (0.5, 0.4, 0.3),
+    band: float = 0.1,
+    inside: float = 0.8,
+    error: float = 0.014,
+    documents: int = 4,
+    null: bool = True,
+    drawn: bool = True,
+    edition: str = "sharp",
+) -> xr.DataTree:
+    """Return a run of ten heads.
+
+    Args:
+        holds, fails: counts of heads for every claim.
+        gain: gains over both baselines at N = 2, 4, 8.
+        band: half width of the band of the gains.
+        inside: share of Recall inside its bounds; 0.8 is expected.
+        error: standard error of the difference between the two shares.
+        documents: number of documents.
+        null, drawn: whether null baselines and simulated heads are included.
+        edition: edition of the bounds.
+    """
+    bounded = {"edition": [edition], "gram": ["exponential"]}
+    counts = {"holds": holds, "fails": fails, "undetermined": 10 - holds - fails, "no_estimate": 0}
+    counts |= {"tested": 10, "tolerance": 0.25, "true_share": 0.5}
+    counts |= {"true_share_lower": 0.25, "true_share_upper": 0.75}
+    verdicts = {name: ("claim", [value] * len(CLAIMS)) for name, value in counts.items()}
+    pooled = {f"whole{part}": ("parameter", [0.2]) for part in PARTS}
+    pooled |= {f"overall_mae_by_lag{part}": ("gram", [0.3]) for part in PARTS}
+    gains = np.array([[np.nan, *gain, np.nan]] * 2)
+    separable = {"": gains, "_band_lower": gains - band, "_band_upper": gains + band}
+    separable = {f"precision_gain{part}": values for part, values in separable.items()}
+    for name, value in (("more", 6.0), ("less", 1.0), ("heads", 10.0)):
+        separable[f"precision_{name}"] = np.full(gains.shape, value)
+    shares = {"recall_inside": inside, "recall_outside": 0.05, "recall_cells": 100}
+    if drawn:
+        shares |= {"recall_drawn_inside": 0.8, "recall_inside_se": 0.02}
+        shares |= {"recall_drawn_gap": 0.8 - inside, "recall_drawn_gap_se": error}
+    excess = np.full((1, 1, 4, 4, 2), -0.1)
+    excess[:, :, -1, -1] = np.nan  # one of 16 KV heads has no bounds
+    envelope = {"recall_excess": (("edition", "gram", "layer", "head", "n_envelope"), excess)}
+    labels = {"position": range(64), "document": range(documents), "kv_head": range(4)}
+    groups = {
+        "envelope": xr.Dataset(envelope, bounded | {"kv_head_of_head": ("head", np.arange(4))}),
+        "capture": xr.Dataset(coords=labels | {"tokens": ("layer", [64] * 4)}),
+        "verdicts": xr.Dataset(verdicts, {"claim": list(CLAIMS)}),
+        "pooled": xr.Dataset(pooled, {"parameter": ["cv_token"], "gram": ["exponential"]}),
+        "summary": xr.Dataset(
+            {name: (("edition", "gram"), [[value]]) for name, value in shares.items()}, bounded
+        ),
+    }
+    if null:
+        groups["separable"] = xr.Dataset(
+            {name: (("null", "n"), values) for name, values in separable.items()},
+            {"null": ["random_selection", "random_directions"], "n": N},
+        )
+    return xr.DataTree.from_dict({f"/{name}": data for name, data in groups.items()})
+
+
+def results(tree: xr.DataTree | None = None, **options: Any) -> dict[str, dict]:
+    lines = key_results(run(**options) if tree is None else tree)
+    return {result["key"]: result for result in map(json.loads, lines)}
+
+
+@pytest.mark.parametrize(
+    ("holds", "fails", "answer", "words"),
+    [
+        (6, 1, "holds", ""),
+        (1, 6, "fails", ""),
+        (5, 5, "mixed", "in some heads, not in others"),
+        (4, 2, "mixed", ""),  # requires heads that hold and heads that fail
+        (3, 2, "undetermined", ""),
+        (5, 0, "undetermined", ""),
+        (0, 0, "undetermined", "is undetermined"),
+    ],
+)
+def test_an_assumption_is_answered_by_most_heads(holds, fails, answer, words):
+    by_key = results(holds=holds, fails=fails)
+    for key, claim, value in (
+        ("norms", "norms.cv", 0.2),
+        ("similarity", "similarity.exponential", 0.3),
+        ("weights", "weights.shape_position", 0.5),
+    ):
+        result = by_key[key]
+        assert (result["answer"], result["claim"]) == (answer, claim)
+        assert result["number"]["value"] == value
+        assert (result["counts"]["holds"], result["counts"]["fails"]) == (holds, fails)
+        assert words in result["verdict"]
+    assert by_key["norms"]["number"]["tolerated"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("gain", "answer", "at"),
+    [
+        ((0.5, 0.4, 0.3), "holds", 2),
+        ((-0.2, 0.1, 0.3), "holds", 8),
+        ((0.05, 0.0, 0.0), "undetermined", 2),
+        ((-0.5, -0.2, -0.4), "fails", 4),
+    ],
+)
+def test_separability_is_answered_at_the_largest_gain(gain, answer, at):
+    by_key = results(gain=gain)
+    for key in ("separability", "directions"):
+        mixed = key == "directions" and gain[0] == -0.2
+        assert by_key[key]["answer"] == ("mixed" if mixed else answer)
+        assert by_key[key]["number"]["of"].endswith(f"at N = {at}")
+        assert by_key[key]["counts"]["holds"] == 6
+
+
+@pytest.mark.parametrize(
+    ("inside", "error", "answer"),
+    [
+        (0.83, 0.014, "holds"),
+        (0.74, 0.014, "holds"),
+        (0.7, 0.014, "undetermined"),
+        (0.66, 0.014, "fails"),
+        (0.8, 0.05, "undetermined"),
+        (0.8, 0.0, "undetermined"),
+        (0.3, 0.0, "undetermined"),
+    ],
+)
+def test_bounds_fail_if_far_fewer_values_lie_inside_than_expected(inside, error, answer):
+    """The tolerance is 0.10; the 95% quantile of Student's t with 14 degrees of freedom is 2.14."""
+    bounds = results(inside=inside, error=error)["bounds"]
+    number, counts = bounds["number"], bounds["counts"]
+    assert (bounds["answer"], number["expected"]) == (answer, 0.8)
+    assert number["lower"] == pytest.approx(inside - 0.042896, abs=1e-5)
+    assert number["upper"] == pytest.approx(inside + 0.042896, abs=1e-5)
+    assert (counts["holds"], counts["fails"]) == (round(100 * inside), 5)
+    assert counts["undetermined"] == 100 - counts["holds"] - counts["fails"]
+
+
+def test_bounds_of_one_document_are_undetermined():
+    """With one document there is no interval, neither for a value nor for a share."""
+    bounds = results(inside=0.3, documents=1)["bounds"]
+    assert (bounds["answer"], bounds["number"]["value"]) == ("undetermined", 0.3)
+    assert (bounds["number"]["lower"], bounds["number"]["upper"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("gain", "ending"),
+    [
+        ((-0.2, 0.1, 0.3), "decrease it at N = 2."),
+        ((-0.2, -0.15, 0.3), "at N = 2 to 4."),
+        ((-0.05, -0.2, 0.3), "separability."),
+    ],
+)
+def test_the_smallest_n_where_directions_decrease_separability_are_named(gain, ending):
+    """The half width of the band is 0.1."""
+    assert results(gain=gain)["directions"]["verdict"].endswith(ending)
+
+
+def test_counts_of_values_are_called_inside_and_outside():
+    line = as_line(results(inside=0.8)["bounds"])
+    assert line.endswith("of 100 values of heads and N 80 inside, 5 clearly outside")
+    assert as_line(results(holds=6)["norms"]).endswith("of 10 KV heads 6 hold, 0 fail")
+
+
+def test_missing_measurements_are_undetermined_and_named():
+    without = results(null=False, edition="printed")
+    for key, words in (
+        ("separability", "No null baseline"),
+        ("directions", "No null baseline"),
+        ("bounds", "not evaluated"),
+    ):
+        result = without[key]
+        assert (result["answer"], result["number"]["value"]) == ("undetermined", None)
+        assert words in result["verdict"]
+        assert as_line(result).endswith("Measured: n/a")
+    assert results(drawn=False)["bounds"]["answer"] == "undetermined"
+
+
+def test_limits_of_a_gain_are_cut_to_one():
+    number = results(gain=(0.5, 0.4, 0.3), band=0.9)["separability"]["number"]
+    assert (number["lower"], number["upper"]) == (pytest.approx(-0.4), 1.0)
+
+
+def test_without_pooled_fits_there_is_no_pooled_number():
+    by_key = results(run(holds=6).drop_nodes("pooled"))
+    for key in ("norms", "similarity"):
+        number = by_key[key]["number"]
+        assert by_key[key]["answer"] == "holds"
+        assert (number["value"], number["tolerated"]) == (None, 0.25)
+
+
+@pytest.mark.parametrize(("constant", "named"), [(10, True), (9, False)])
+def test_decay_to_a_constant_is_named_if_it_must_hold_in_most_heads(constant, named):
+    """Six of ten heads fail the exponential form; more than half of all heads must do both."""
+    tree = run(fails=6)
+    verdicts = tree["verdicts"].to_dataset().copy(deep=True)
+    offset = verdicts["claim"].values == "similarity.offset"
+    verdicts["holds"].values[offset], verdicts["fails"].values[offset] = constant, 0
+    result = results(tree.assign({"verdicts": xr.DataTree(verdicts)}))["similarity"]
+    assert (result["answer"], "to a constant" in result["verdict"]) == ("fails", named)
+
+
+def test_a_verdict_has_at_most_fifteen_words():
+    cases: list[dict[str, Any]] = [{"holds": h, "fails": f} for h, f in ((6, 1), (1, 6), (5, 5))]
+    cases += [{"gain": g} for g in ((-0.2, 0.1, 0.3), (0.05, 0.0, 0.0), (-0.5, -0.2, -0.4))]
+    cases += [{}, {"inside": 0.5}, {"drawn": False}, {"null": False, "edition": "printed"}]
+    verdicts = {result["verdict"] for case in cases for result in results(**case).values()}
+    assert len(verdicts) == 24
+    for verdict in verdicts:
+        assert len(verdict.split()) <= 15, verdict
+        assert verdict.endswith(".")
+
+
+def test_a_real_run_stores_its_key_results(finished: Finished):
+    stored = finished.tree["summary"].attrs["key_results"]
+    assert stored == key_results(finished.tree)
+    keys = ["norms", "similarity", "weights", "separability", "bounds", "directions"]
+    assert [json.loads(line)["key"] for line in stored] == keys

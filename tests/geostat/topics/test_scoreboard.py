@@ -1,0 +1,211 @@
+"""Scoreboard: statements of the paper, tested by their rules on runs with known answers."""
+
+import json
+from typing import get_args
+
+import numpy as np
+import pytest
+import xarray as xr
+from support.scoreboards import N, tree
+from support.spine import Finished
+
+from geostat.topics import bounds, separability, sink
+from geostat.topics.norms import norms_stable
+from geostat.topics.records import Answer, by_majority
+from geostat.topics.summary import STATEMENTS, families, scoreboard
+from geostat.topics.weights import oscillation, recency_exponential, sink_weight
+
+
+def test_every_statement_is_answered_and_stored_for_a_real_run(finished: Finished):
+    rows = json.loads(finished.tree["summary"].attrs["scoreboard"])
+    assert [row["key"] for row in rows] == [statement.key for statement in STATEMENTS]
+    assert rows == scoreboard(finished.tree)
+    for row in rows:
+        assert row["answer"] in get_args(Answer), row["key"]
+        assert all(row[key] for key in ("claim", "where", "paper", "rule", "here")), row
+        assert "nan" not in row["here"] + row["why"], row
+
+
+def test_a_majority_is_more_than_half_of_all_heads():
+    assert by_majority(51, 0, 100) == "confirmed"
+    assert by_majority(50, 50, 100) == "undetermined"
+    assert by_majority(0, 51, 100) == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("holds", "fails", "answer"),
+    [
+        (5, 4, "mixed"),
+        (3, 2, "undetermined"),
+        (5, 0, "undetermined"),
+        (6, 1, "confirmed"),
+        (0, 6, "contradicted"),
+    ],
+)
+def test_heads_without_an_estimate_count_in_the_denominator(holds, fails, answer):
+    counts = {"holds": holds, "fails": fails, "undetermined": 9 - holds - fails, "no_estimate": 1}
+    data = {name: ("claim", [value]) for name, value in counts.items()}
+    verdicts = xr.Dataset(data, coords={"claim": ["norms.cv"]})
+    norms = xr.Dataset({name: ("head", [0.2, 0.2]) for name in ("cv_token", "cv_profile")})
+    finding = norms_stable(tree(verdicts=verdicts, norms=norms))
+    assert finding.answer == answer
+    assert f"holds in {holds}, fails in {fails} of 10 KV heads" in finding.here
+
+
+@pytest.mark.parametrize(
+    ("sink", "answer"), [(0.5, "confirmed"), (0.1, "undetermined"), (0.01, "contradicted")]
+)
+def test_the_sink_weight_is_compared_with_a_hundred_times_the_plateau(sink, answer):
+    values = {f"p_sink{end}": sink for end in ("", "_lower", "_upper")}
+    values |= {"p_base": 1e-3, "p_base_lower": 0.5e-3, "p_base_upper": 2e-3}
+    values |= {"mass_plateau": 0.2, "t1": 40.0}
+    weights = xr.Dataset({name: ("head", [value] * 3) for name, value in values.items()})
+    finding = sink_weight(tree(weights=weights))
+    assert finding.answer == answer
+    assert finding.here.startswith(f"median ratio {sink / 1e-3:g}; intervals above 100 in")
+    assert finding.why.endswith(f"the median ratio is {sink / (0.2 / 40):g}.")
+    # No head has a plateau, so there is no ratio.
+    missing = sink_weight(tree(weights=weights * np.nan))
+    assert (missing.answer, missing.why[-4:]) == ("undetermined", "n/a.")
+
+
+FORM_VALUES = ("form_t1", "form_t2", "form_omega")
+
+
+def test_an_unidentified_oscillation_is_undetermined_not_contradicted():
+    identified = np.zeros((3, 4), dtype=bool)
+    data = {name: (("form", "head"), np.ones((3, 4))) for name in FORM_VALUES}
+    data["form_oscillation_identified"] = ("form", "head"), identified
+    data["r2"] = "head", np.ones(4)
+    weights = xr.Dataset(data, coords={"form": ["monotone", "shared", "separate"]})
+    assert oscillation(tree(weights=weights)).answer == "undetermined"
+    identified[2, :3] = True
+    assert oscillation(tree(weights=weights)).answer == "undetermined"  # fewer than three periods
+    weights["form_t2"] += 3 * 2 * np.pi  # three periods
+    assert oscillation(tree(weights=weights)).answer == "confirmed"
+
+
+@pytest.mark.parametrize(
+    ("form", "answer"),
+    [("monotone", "confirmed"), ("power_law", "contradicted"), ("constant", "undetermined")],
+)
+def test_exponential_growth_and_power_law_are_compared_by_held_out_loss(form, answer):
+    rivals = ["constant", "no_plateau", "power_law", "monotone", "shared", "separate"]
+    clearly = np.zeros((6, 3), dtype=bool)
+    clearly[rivals.index(form), :2] = True
+    weights = xr.Dataset(
+        {"rival_clearly_lowest": (("rival", "head"), clearly), "r2": ("head", np.ones(3))},
+        coords={"rival": rivals},
+    )
+    assert recency_exponential(tree(weights=weights)).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("inside", "answer"),
+    [((20, 20), "confirmed"), ((20, 12), "undetermined"), ((9, 20), "contradicted")],
+)
+def test_envelopes_are_confirmed_if_mean_curves_lie_inside_at_every_size(inside, answer):
+    variables = {}
+    for name, number in zip(("precision", "recall"), inside, strict=True):
+        parts = {"means_inside": number, "means_counted": 20, "width": 0.8, "inside": 0.8}
+        for part, value in parts.items():
+            variables[f"{name}_{part}"] = ("edition", "gram"), [[value]]
+    summary = xr.Dataset(variables, coords={"edition": ["printed"], "gram": ["exponential"]})
+    assert bounds.envelopes(tree(summary=summary)).answer == answer
+    other = summary.assign_coords(edition=["sharp"])
+    assert bounds.envelopes(tree(summary=other)).answer == "not testable here"
+
+
+@pytest.mark.parametrize(
+    ("curve", "answer"),
+    [
+        ([1, 0.7, 0.6, 0.5, 0.4, 0.2, 0.4, 0.6], "confirmed"),
+        ([1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], "undetermined"),
+        ([1, 0.21, 0.21, 0.21, 0.21, 0.2, 0.21, 0.21], "undetermined"),
+    ],
+)
+def test_precision_is_lowest_between_only_if_the_gap_exceeds_its_error(curve, answer):
+    curves = {"precision_mean": ("n", curve), "precision_se": ("n", np.full(8, 0.01))}
+    summary = xr.Dataset(curves, coords={"n": N})
+    assert separability.lowest_between(tree(summary=summary)).answer == answer
+    chance = xr.DataArray([[1, 0.5, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]], dims=("null", "n"))
+    summary = summary.assign(precision_null=chance).assign_coords(null=["random_selection"])
+    assert separability.lowest_between(tree(summary=summary)).why == (
+        "By chance Precision is lowest at N = 3 (randomly selected tokens)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("best", "answer"),
+    [((3, 2), "confirmed"), ((3, 16), "undetermined"), ((8, 16), "contradicted")],
+)
+def test_small_sizes_are_best_if_both_gains_are_largest_there(best, answer):
+    gain = np.stack([-np.abs(np.log(N / at)) for at in best])
+    gain[:, 0] = 9.0  # N = 1 holds for any selection
+    coords = {"null": ["random_selection", "random_directions"], "n": N}
+    separable = xr.Dataset({"precision_gain": (("null", "n"), gain)}, coords=coords)
+    finding = separability.best_small(tree(separable=separable))
+    assert finding.answer == answer
+    assert f"N = {best[0]}, over random directions at N = {best[1]}" in finding.here
+    one_null = separable.sel(null=["random_selection"])
+    assert separability.best_small(tree(separable=one_null)).answer == "not testable here"
+
+
+@pytest.mark.parametrize(
+    ("level", "half", "peak", "answer"),
+    [
+        (0.6, 0.1, 1, "confirmed"),
+        (0.6, 0.7, 1, "undetermined"),
+        (0.6, 0.1, 6, "undetermined"),
+        (-0.6, 0.1, 1, "contradicted"),
+    ],
+)
+def test_the_sink_correlation_is_tested_by_its_interval_and_peak(level, half, peak, answer):
+    value = np.full(N.size, level)
+    value[peak] += 0.1
+    names = {"correlation": 0, "unattenuated": 0}
+    names |= {"unattenuated_lower": -half, "unattenuated_upper": half}
+    data = {name: (("measure", "n"), [value + shift]) for name, shift in names.items()}
+    of_sink = xr.Dataset(data, coords={"measure": ["pearson"], "n": N})
+    assert sink.sink_correlates(tree(sink=of_sink)).answer == answer
+    missing = sink.sink_correlates(tree(sink=of_sink * np.nan))
+    assert missing.answer == "not testable here"
+    assert "too few or too noisy" in missing.here
+
+
+@pytest.mark.parametrize(
+    ("level", "answer"), [(0.3, "confirmed"), (0.1, "undetermined"), (-0.3, "contradicted")]
+)
+def test_the_correlation_of_precision_is_tested_by_its_interval_at_three(level, answer):
+    names = {"correlation": 0, "unattenuated": 0}
+    names |= {"unattenuated_lower": -0.2, "unattenuated_upper": 0.2}
+    at_three = np.where(N == 3, level, -level)
+    curves = {f"precision_{name}": ("n", at_three + shift) for name, shift in names.items()}
+    data = xr.Dataset(curves, coords={"n": N})
+    assert sink.sink_precision(tree(sink=data)).answer == answer
+    older = data.drop_vars("precision_unattenuated")
+    for incomplete in (data * np.nan, older):
+        assert sink.sink_precision(tree(sink=incomplete)).answer == "not testable here"
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "answer"),
+    [
+        ([0, 0, 0.1], [0.1, 0.1, 0], "confirmed"),
+        ([-0.1, -0.1, 0], [0.1, 0.1, 0.1], "undetermined"),
+        ([0, 0, 0], [0.0005, -0.1, 0.1], "contradicted"),
+    ],
+)
+def test_a_link_is_predicted_if_a_bound_rises_and_none_falls(monkeypatch, lower, upper, answer):
+    change = np.array([[[*lower, np.nan]], [[*upper, np.nan]]])
+    monkeypatch.setattr(sink, "change_with_sink_cosine", lambda *groups, **kwargs: change)
+    empty = dict.fromkeys(("norms", "similarity"), xr.Dataset())
+    finding = sink.sink_predicted(tree(**empty))
+    assert finding.answer == answer
+    assert "of 3 heads" in finding.here
+    change[:] = np.nan
+    assert sink.sink_predicted(tree(**empty)).answer == "not testable here"
+
+
+def test_one_run_has_one_family():
+    assert families(tree()).answer == "not testable here"

@@ -1,0 +1,143 @@
+"""Figures of claims, rival forms, costs and the ladder of predictions: values equal the run."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+from support.figures import assert_labels_stand_apart_everywhere
+
+from reports.figures import style
+from reports.figures.plan import PLANS
+from reports.run import Run
+from reports.topics.bounds import caption_costs, figure_costs
+from reports.topics.listed import plans
+from reports.topics.predictive import caption_ladder, figure_ladder
+from reports.topics.rivals import caption_rivals, figure_rivals
+from reports.topics.verdicts import HEIGHT, WIDTH, caption_claims, figure_claims
+
+
+@pytest.fixture(scope="module")
+def predicted(run: Run) -> Run:
+    sources = ["exponential", "offset", "all but weights", "measured", "heads"]
+    data = {
+        f"{score}_pooled_mae{part}": ("source", level + shift + 0.1 * np.arange(5.0)[::-1])
+        for score, level in (("precision", 0.2), ("recall", 0.1))
+        for part, shift in (("", 0.0), ("_lower", -0.05), ("_upper", 0.07))
+    }
+    return replace(run, predictive=xr.Dataset(data, coords={"source": sources}))
+
+
+@pytest.mark.parametrize("name", ["claims", "rivals", "costs", "ladder"])
+def test_labels_do_not_overlap_or_leave_the_figure(predicted: Run, name: str):
+    assert_labels_stand_apart_everywhere(PLANS[name], predicted)
+
+
+@pytest.fixture(scope="module")
+def claims(run: Run):
+    axes = Figure().subplots()
+    figure_claims(axes, run)
+    return axes
+
+
+def area(axes, colour: str) -> float:
+    """The area of a colour, in cells."""
+    boxes = [
+        path.vertices
+        for collection in axes.collections
+        if isinstance(collection, PolyCollection)
+        and tuple(collection.get_facecolor()[0]) == to_rgba(colour)
+        for path in collection.get_paths()
+    ]
+    return sum(float(np.prod(np.ptp(box, axis=0))) for box in boxes) / (HEIGHT * WIDTH)
+
+
+def test_areas_equal_the_shares_of_heads_that_hold_and_fail(claims, run: Run):
+    shares = {"holds": 0.0, "fails": 0.0}
+    for claim in json.loads(run.verdicts.attrs["claims"]):
+        heads = run.capture.sizes[claim["of"]]
+        for answer in shares:
+            shares[answer] += float(run.verdicts[answer].sel(claim=claim["key"])) / heads
+    cells = run.verdicts.sizes["claim"] * run.capture.sizes["layer"]
+    assert area(claims, style.GREEN) == pytest.approx(shares["holds"])
+    assert area(claims, style.VERMILLION) == pytest.approx(shares["fails"])
+    assert area(claims, style.PALE) == pytest.approx(cells - sum(shares.values()))
+
+
+def test_every_claim_has_a_short_name(claims, run: Run):
+    names = [label.get_text() for label in claims.get_yticklabels()]
+    assert len(set(names)) == len(names) == run.verdicts.sizes["claim"]
+    assert all(len(name) < 46 for name in names)
+
+
+def test_the_caption_names_claims_by_the_majority_of_heads(run: Run):
+    data = run.verdicts.copy(deep=True)
+    data["holds"][:], data["fails"][:] = 0, 0
+    half = run.kv_heads // 2  # the first claims are of KV heads
+    data["fails"][0], data["holds"][1], data["holds"][2] = half + 1, half + 1, half
+    first, second, _, *rest = (claim["short"] for claim in json.loads(data.attrs["claims"]))
+    assert caption_claims(replace(run, verdicts=data)).finding == (
+        f"Fail in most heads: {first}. Hold in most heads: {second}."
+        f" Undetermined in every head: {'; '.join(rest)}."
+    )
+    data["fails"][:], data["holds"][:] = 1, 0
+    finding = caption_claims(replace(run, verdicts=data)).finding
+    assert finding == "No claim holds, and none fails, in most heads."
+
+
+def test_bars_and_markers_equal_the_counts(run: Run):
+    axes = Figure().subplots(1, 2)
+    assert figure_rivals(axes, run) is axes
+    for axis, data, code in (
+        (axes[0], run.similarity, "chosen"),
+        (axes[1], run.weights, "preferred"),
+    ):
+        bars = {bar.get_label(): [patch.get_width() for patch in bar] for bar in axis.containers}
+        marks = {line.get_label(): line.get_xdata().tolist() for line in axis.get_lines()}
+        assert bars["lowest held-out loss"] == data["lowest_loss"].values.tolist()
+        assert bars["clearly lowest"] == data["clearly_lowest"].values.tolist()
+        assert marks["lowest BIC"] == data["lowest_bic"].values.tolist()
+        simplest = [int((data[code] == form).sum()) for form in range(len(marks["lowest BIC"]))]
+        assert marks["simplest within 1 SE"] == simplest
+
+
+def test_the_caption_counts_the_best_and_the_printed_form(run: Run):
+    data = run.similarity.copy(deep=True)
+    data["lowest_loss"][:], data["clearly_lowest"][:] = [1, 5, 0, 0, 0, 2], [0, 3, 0, 0, 0, 0]
+    finding = caption_rivals(replace(run, similarity=data)).finding
+    assert finding.startswith(
+        f"For similarity, “exponential with an offset” has the lowest loss in 5 of {run.kv_heads}"
+        " KV heads (clearly in 3); the printed form in 1. For weights,"
+    )
+
+
+def test_costs_are_drawn_with_their_intervals(run: Run):
+    axes = Figure().subplots()
+    figure_costs(axes, run)
+    rows = ["all but norms", "all but similarity", "all but weights", "none"]
+    selected = run.needed("ingredients").sel(swap=rows)
+    for (level, _, (bars,)), score in zip(axes.containers, ("recall", "precision"), strict=True):
+        np.testing.assert_allclose(level.get_xdata(), selected[f"{score}_cost"])
+        ends = np.array([segment[:, 0] for segment in bars.get_segments()])
+        for index, end in enumerate(("lower", "upper")):
+            np.testing.assert_allclose(ends[:, index], selected[f"{score}_cost_{end}"])
+    assert "(" in caption_costs(run).finding
+
+
+def test_the_ladder_has_a_rung_for_each_source(predicted: Run):
+    axes = Figure().subplots()
+    figure_ladder(axes, predicted)
+    np.testing.assert_allclose(axes.containers[0][0].get_xdata(), [0.5, 0.4, 0.3, 0.2, 0.1])
+    assert caption_ladder(predicted).finding.endswith(
+        "0.10 by the mean of the other heads. 0 rungs of 4 are better than the mean of the other"
+        " heads."
+    )
+
+
+def test_a_run_without_the_groups_has_no_such_figures(run: Run):
+    bare = replace(run, ingredients=None, similarity=run.similarity.drop_vars("lowest_bic"))
+    assert {"rivals", "costs", "ladder"} & {plan.name for plan in plans(bare)} == set()

@@ -1,1 +1,0 @@
-"""Audit of every edition against simulation."""
