@@ -28,8 +28,8 @@ import torch
 
 from empirical.capture.capture import Progress, capture
 from empirical.capture.observers import Baselines, Geometry
-from empirical.measure.sizes import default_n
-from empirical.sources import builtin_texts, models
+from empirical.measure.selection import default_n
+from empirical.sources import builtin, models
 from empirical.sources import windows as corpus
 
 ONCE = 2
@@ -135,7 +135,7 @@ def reset_peak() -> None:
 def peak(what: str, length: int) -> None:
     """Run a forward pass or a capture in this process and print its peak memory in MB."""
     model = models.find(None).load()
-    windows = corpus.windows(builtin_texts.topics(), model.tokenizer, length=length, count=1)
+    windows = corpus.windows(builtin.topics(), model.tokenizer, length=length, count=1)
     ids = torch.as_tensor(windows.token_ids.astype(np.int64))
     with tempfile.TemporaryDirectory() as folder:
         run = partial(
@@ -185,7 +185,7 @@ def main() -> None:
     model = models.find(None).load()
     times(
         model,
-        corpus.windows(builtin_texts.topics(), model.tokenizer, length=options.length, count=1),
+        corpus.windows(builtin.topics(), model.tokenizer, length=options.length, count=1),
         options.pairs,
         options.documents,
     )

@@ -40,14 +40,12 @@ from empirical.capture.layer_view import RunShape
 from empirical.capture.measuring import Batch, Measuring
 from empirical.capture.observers import Baselines, Buffers, Geometry, Observer, QueryMeans, Sinks
 from empirical.capture.source import Tapped
-from empirical.measure.convention import Convention
-from empirical.measure.sizes import default_n
-from empirical.sources import builtin_texts, models
+from empirical.measure.selection import Convention, default_n
+from empirical.sources import builtin, models
 from empirical.sources import windows as corpus
 from empirical.store.journal import entry_of, place_beside
 from empirical.store.layout import Encoder
-from empirical.store.settling import Drafts, drafted
-from empirical.store.shards import DOCUMENTS
+from empirical.store.shards import DOCUMENTS, Drafts, drafted
 from empirical.store.store import Store
 from geostat.bounds.own_cosines import MeasuredEnvelope
 from geostat.runs.options import CaptureOptions
@@ -190,7 +188,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     model = models.find(None).load()
-    cut = partial(corpus.windows, builtin_texts.topics(), model.tokenizer, count=1)
+    cut = partial(corpus.windows, builtin.topics(), model.tokenizer, count=1)
     if not options.scaling:
         writer(model, cut(length=WHOLE))
     if not options.writer:

@@ -27,7 +27,7 @@ import torch
 from benchmarks.capture import peak_memory, reset_peak
 from empirical.intervention.cut import Cut, Mode, intervened
 from empirical.intervention.rules import RANKINGS, SETS
-from empirical.sources import builtin_texts, models
+from empirical.sources import builtin, models
 from empirical.sources import windows as corpus
 from empirical.tap.interface import forward, implementation
 
@@ -46,7 +46,7 @@ WAYS: tuple[tuple[str, int | None, Mode], ...] = (
 def contenders(length: int) -> dict[str, Callable[[], object]]:
     """Return the timed functions by name."""
     model = models.find(None).load()
-    windows = corpus.windows(builtin_texts.topics(), model.tokenizer, length=length, count=1)
+    windows = corpus.windows(builtin.topics(), model.tokenizer, length=length, count=1)
     ids = torch.as_tensor(windows.token_ids.astype(np.int64))
     decoder = model.model.get_decoder()
 

@@ -20,7 +20,7 @@ import torch
 
 from empirical.measure.device import layer as on_device
 from empirical.measure.layer import measure_layer
-from empirical.sources import builtin_texts, models
+from empirical.sources import builtin, models
 from empirical.sources import windows as corpus
 from empirical.tap.tap import tap
 
@@ -30,7 +30,7 @@ Layer = tuple[torch.Tensor, torch.Tensor]
 
 def layers(tokens: int) -> list[Layer]:
     model = models.find(None).load()
-    windows = corpus.windows(builtin_texts.topics(), model.tokenizer, length=tokens, count=1)
+    windows = corpus.windows(builtin.topics(), model.tokenizer, length=tokens, count=1)
     captured: list[Layer] = []
     ids = torch.as_tensor(windows.token_ids.astype(np.int64))
     tap(model.model, ids, lambda layer: captured.append((layer.alpha[0, -1], layer.values[0])))

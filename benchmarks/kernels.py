@@ -20,10 +20,8 @@ import torch
 from empirical.measure import layer as summaries
 from empirical.measure import nulls, pairs
 from empirical.measure.compiled import Task, spread
-from empirical.measure.convention import Convention
-from empirical.measure.selection import separability
-from empirical.measure.sizes import default_n
-from empirical.sources.builtin_texts import topics
+from empirical.measure.selection import Convention, default_n, separability
+from empirical.sources.builtin import topics
 from empirical.sources.models import LoadedModel, find
 from empirical.sources.windows import windows
 from empirical.tap.tap import TappedLayer, tap

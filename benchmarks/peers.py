@@ -54,8 +54,7 @@ from benchmarks.ways import (
 from empirical.capture.capture import Progress, capture
 from empirical.capture.observers import Baselines, Geometry
 from empirical.capture.source import Tapped
-from empirical.measure.selection import separability
-from empirical.measure.sizes import default_n
+from empirical.measure.selection import default_n, separability
 from empirical.sources.models import LoadedModel, loaded
 from empirical.sources.windows import Windows
 

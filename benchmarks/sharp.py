@@ -12,8 +12,8 @@ import time
 import numpy as np
 
 from theory.evaluate.envelopes import envelope, envelopes
+from theory.head.gram import offset_exponential
 from theory.head.results import Edition
-from theory.head.similarity_decay import offset_exponential
 
 TOKENS, DIMENSION, KV_HEADS, HEADS_PER_KV = 1024, 64, 90, 3
 SIZES = np.unique(np.round(np.geomspace(1, TOKENS, 27)).astype(int))[-24:]

@@ -18,8 +18,7 @@ import numpy as np
 
 from empirical.capture.layer_view import RunShape
 from empirical.capture.observers import Baselines, Geometry, Sinks
-from empirical.measure.convention import Convention
-from empirical.measure.sizes import default_n
+from empirical.measure.selection import Convention, default_n
 from empirical.store.layout import GroupPlan
 from empirical.store.store import Store
 from geostat.bounds.own_cosines import MeasuredEnvelope

@@ -28,7 +28,7 @@ ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", 
 def long_head() -> tuple:
     """Return α, norms and Gram matrix at L = 1024."""
     from theory.head.attention_profile import WeightProfile, value_norm_profile
-    from theory.head.similarity_decay import offset_exponential
+    from theory.head.gram import offset_exponential
 
     shape = WeightProfile(
         length=TOKENS - 1,

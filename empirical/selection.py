@@ -1,7 +1,5 @@
 """Public import path of top-N selection and separability (`empirical.measure.selection`)."""
 
-from empirical.measure.convention import Convention
-from empirical.measure.selection import separability
-from empirical.measure.sizes import default_n
+from empirical.measure.selection import Convention, default_n, separability
 
 __all__ = ["Convention", "default_n", "separability"]

@@ -22,10 +22,9 @@ from geostat.display.tree import with_display
 from geostat.errors import one_error, refuse_no_flags, shown_whole
 from geostat.fits import one_head, pooled
 from geostat.options import takes
-from geostat.runs import answers, pipeline, stages, tensors
+from geostat.runs import accessor, answers, pipeline, stages, tensors
 from geostat.runs.files import matching_paths, store_path
 from geostat.runs.groups import group_of, joined, measured, tree_of, with_fits
-from geostat.runs.methods import accessor
 from geostat.runs.options import CaptureOptions
 from geostat.topics.claims import read_tolerances
 from geostat.topics.verdicts import refuse_older
@@ -298,7 +297,7 @@ def compare(
     >>> compare(["report", "other"], quick=True).sizes["run"]
     2
     """
-    from reports.comparison.page import write_comparison
+    from reports.comparison import write_comparison
 
     refuse_no_flags(quick=quick)
     data = comparison.compare(runs, quick=quick)

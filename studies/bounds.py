@@ -24,8 +24,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from empirical.measure.selection import separability
-from empirical.measure.sizes import default_n
+from empirical.measure.selection import default_n, separability
 from geostat.bounds.by_document import envelope_grid, evaluate
 from geostat.bounds.envelope import envelope_dataset
 from geostat.datasets.separability import ALL_BOUNDS, SIDES, STATISTICS
@@ -35,7 +34,7 @@ from geostat.topics.claims import read_tolerances
 from geostat.topics.verdicts import give_verdicts
 from studies.weights import DOCUMENTS, PlantedWeights, draw, plant
 from theory.evaluate.simulate import draw_directions
-from theory.head.similarity_decay import offset_exponential
+from theory.head.gram import offset_exponential
 
 CLAIM: Final = "bounds.sharp_offset"
 """The claim on the form of similarity that is simulated; all claims on bounds use the same test."""

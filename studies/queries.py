@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from empirical.measure.queries import Row, measure_layer
-from empirical.sources import builtin_texts, models
+from empirical.sources import builtin, models
 from empirical.sources.queries import Queries
 from empirical.sources.windows import Windows, windows
 from empirical.tap.tap import TappedLayer, tap
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--length", type=int, default=1024)
     options = parser.parse_args(arguments)
     source = models.find(None)
-    documents = builtin_texts.all_kinds()
+    documents = builtin.all_kinds()
     text = windows(documents, source.tokenizer, length=options.length, count=options.documents)
     model = source.load()
     print("| quantity | queries | " + " | ".join(f"Q = {count}" for count in COUNTS), end=" |")

@@ -25,10 +25,9 @@ import xarray as xr
 
 from empirical.capture.layer_view import RunShape
 from empirical.capture.observers import Baselines, Buffers, Geometry
-from empirical.measure.convention import Convention
 from empirical.measure.layer import measure_layer
 from empirical.measure.nulls import measure_layer as measure_nulls
-from empirical.measure.sizes import default_n
+from empirical.measure.selection import Convention, default_n
 from geostat.runs import stages
 from geostat.runs.groups import tree_of
 from geostat.statistics.arrays import FloatArray
@@ -36,7 +35,7 @@ from reports.topics.bounds import WORDS as SCORES
 from reports.topics.bounds import costliest
 from studies.weights import DOCUMENTS, PlantedWeights, draw, plant
 from theory.evaluate.simulate import draw_directions
-from theory.head.similarity_decay import offset_exponential
+from theory.head.gram import offset_exponential
 
 LAYERS, KV_HEADS, HEADS, TOKENS, DIMENSION = 4, 3, 6, 257, 64
 """Shape of the simulated model: 24 heads that share 12 KV heads."""

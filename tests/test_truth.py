@@ -19,7 +19,7 @@ from support.places import GOLDEN
 
 from empirical.capture.capture import capture
 from empirical.capture.observers import Geometry
-from empirical.sources.builtin_texts import topics
+from empirical.sources.builtin import topics
 from empirical.sources.models import LoadedModel
 from empirical.sources.windows import Windows, windows
 

@@ -14,10 +14,9 @@ _HOME = {
     for module, names in {
         "theory.errors": ("InputError",),
         "theory.evaluate.envelopes": ("envelope", "envelopes"),
-        "theory.head.gram": ("LagGram",),
         "theory.head.projection": ("project",),
         "theory.head.results": ("Envelope", "Validity"),
-        "theory.head.similarity_decay": ("exponential", "offset_exponential"),
+        "theory.head.gram": ("LagGram", "exponential", "offset_exponential"),
         "theory.statements.catalogue": ("find", "find_erratum", "statement"),
         "theory.statements.rendering": ("render", "render_erratum"),
     }.items()

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 import geostat as gs
-from geostat.datasets.flags import reasons
+from geostat.datasets.variable import reasons
 
 KINDS = ("cv_token", "cv_profile", "cv_position", "cv_position_upper")
 

@@ -15,7 +15,7 @@ from typer.cli import get_docs_for_click
 import geostat
 from geostat.cli.app import app
 from geostat.runs import plot
-from geostat.runs.methods.accessor import RunMethods
+from geostat.runs.accessor import RunMethods
 from geostat.topics.claims import CLAIMS, as_toml, read_tolerances
 from geostat.topics.records import Tolerance
 

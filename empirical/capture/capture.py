@@ -26,7 +26,7 @@ from empirical.capture.measuring import Batch, Measured, Measuring, WorkerSource
 from empirical.capture.observers import Observer, Progress
 from empirical.capture.source import Source, Tapped
 from empirical.measure.compiled import Compilation, compilation
-from empirical.measure.convention import Convention
+from empirical.measure.selection import Convention
 from empirical.sources.models import LoadedModel
 from empirical.sources.queries import LAST, Queries
 from empirical.sources.windows import Windows

@@ -19,7 +19,7 @@ import torch
 
 from empirical.capture.source import Described
 from empirical.errors import InputError
-from empirical.measure.convention import Convention
+from empirical.measure.selection import Convention
 from empirical.schema import SCHEMA_VERSION
 from empirical.sources.identity import other_output
 from empirical.sources.queries import Queries

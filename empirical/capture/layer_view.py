@@ -18,9 +18,8 @@ import xarray as xr
 from torch import Tensor
 
 from empirical.errors import InputError
-from empirical.measure.convention import Convention
 from empirical.measure.queries import Row
-from empirical.measure.selection import LEAST, MOST, in_range
+from empirical.measure.selection import LEAST, MOST, Convention, in_range
 from empirical.schema import coordinates
 from empirical.sources.queries import LAST, Queries
 from empirical.tap.tap import TappedLayer

@@ -39,7 +39,7 @@ from empirical.capture.source import Described, Source
 from empirical.sources.windows import Windows
 from empirical.store.journal import Entry, Place
 from empirical.store.layout import GroupPlan
-from empirical.store.settling import Drafts
+from empirical.store.shards import Drafts
 from empirical.tap.interface import whole_products
 from empirical.tap.tap import TappedLayer
 

@@ -16,11 +16,10 @@ import numpy as np
 
 from empirical.errors import InputError
 from empirical.measure.compiled import Task
-from empirical.measure.convention import Convention
 from empirical.measure.cosine_kernels import COSINE_BINS, NO_PAIR, running_maxima
 from empirical.measure.head_kernels import curves_of_head
 from empirical.measure.pairs import Block, Pairs
-from empirical.measure.selection import ArrayLike, Selection, head_arrays, neighbours
+from empirical.measure.selection import ArrayLike, Convention, Selection, head_arrays, neighbours
 from empirical.schema import CURVES
 
 UNIT_LAGS: Final = 16

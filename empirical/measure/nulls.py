@@ -21,9 +21,8 @@ import numpy as np
 import torch
 
 from empirical.measure.compiled import compiled, spread
-from empirical.measure.convention import Convention
 from empirical.measure.head_kernels import square
-from empirical.measure.selection import MEASURES, ArrayLike, Selection, head_arrays
+from empirical.measure.selection import MEASURES, ArrayLike, Convention, Selection, head_arrays
 
 
 def random_orders(seed: np.random.SeedSequence, heads: int, tokens: int) -> np.ndarray:

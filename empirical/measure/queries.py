@@ -19,12 +19,17 @@ from typing import Any, Final
 import numpy as np
 
 from empirical.measure.compiled import Task, spread
-from empirical.measure.convention import Convention
 from empirical.measure.head_kernels import padded
 from empirical.measure.nulls import draw_values, random_orders
 from empirical.measure.pairs import ALIGNED, WHOLE, Block, Pairs
-from empirical.measure.selection import MEASURES, ArrayLike, Selection, head_arrays
-from empirical.measure.sizes import Sizes
+from empirical.measure.selection import (
+    MEASURES,
+    ArrayLike,
+    Convention,
+    Selection,
+    Sizes,
+    head_arrays,
+)
 from empirical.schema import BY_QUERY, f_scores
 
 SAME_LENGTH: Final = 0.95

@@ -2,7 +2,8 @@
 selected tokens from the others.
 
 Source: arXiv 2602.01893, Definitions 1-2, (1)-(5), (18)-(20), Corollary 1; conventions of the
-authors' later protocol: arXiv 2609.37879.
+authors' later protocol: arXiv 2609.37879. The module also holds these conventions and the default
+grid of N.
 
 y_i = α_i v_i; I: the N largest α, ties by lower index; J: the others; s = Σ_I y. r_max is the
 largest ‖s − y_i‖ over I, r_min the smallest over J, Precision = N/(N + #{j ∈ J inside the closed
@@ -12,6 +13,7 @@ kernels.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -20,11 +22,72 @@ import torch
 
 from empirical.errors import InputError
 from empirical.measure.compiled import Task, spread
-from empirical.measure.convention import Convention
 from empirical.measure.cosine_kernels import walk
 from empirical.measure.head_kernels import contributions, representatives, separability_of_head
-from empirical.measure.sizes import Sizes
 from empirical.schema import f_scores
+
+
+class Convention(StrEnum):
+    """Convention for counting balls and F. Recorded with every result."""
+
+    PAPER = "paper"
+    """Closed balls, F for each radius (Definitions 1-2, Corollary 1); P = R = 1 at N = T."""
+    FOLLOWUP = "followup"
+    """Closed outer ball, open inner ball, one F from P(r_max) and R(r_min). N < T only."""
+
+
+DENSE = 64
+"""Largest N up to which the default grid is dense: tables and figures of the paper use small N."""
+
+LOG_SPACED = 96
+"""Number of log-spaced values of the default grid beyond `DENSE`, before rounding to integers."""
+
+
+def default_n(tokens: int) -> np.ndarray:
+    """Return the default grid of N, int64: every N up to 64, then about 96 log-spaced values up to
+    T.
+
+    >>> default_n(1024)[[0, 63, 64, 65, -1]]
+    array([   1,   64,   66,   68, 1024])
+    """
+    if tokens < 1:
+        raise InputError(f"{tokens} tokens: a head needs at least one. Use a longer window.")
+    sparse = (
+        np.geomspace(DENSE, tokens, LOG_SPACED + 1).round().astype(np.int64)
+        if tokens > DENSE
+        else np.array([tokens])
+    )
+    return np.unique(np.concatenate([np.arange(1, min(tokens, DENSE) + 1), sparse])).astype(
+        np.int64
+    )
+
+
+class Sizes:
+    """Requested N (None: the default grid), and the distinct ones up to T, ascending (`inside`);
+    int64. An InputError if an N is not a positive integer.
+    """
+
+    def __init__(self, n: Any, tokens: int) -> None:
+        requested = np.atleast_1d(default_n(tokens) if n is None else np.asarray(n))
+        if requested.ndim != 1 or (
+            requested.size and (requested.dtype.kind not in "iu" or requested.min() < 1)
+        ):
+            raise InputError(
+                f"n = {np.asarray(n).tolist()!r}: expected a list of integers from 1. Use range(1,"
+                " T + 1) for every N."
+            )
+        self.requested = requested.astype(np.int64)
+        self.inside = np.unique(self.requested[self.requested <= tokens])
+
+    def scatter(self, measured: np.ndarray) -> np.ndarray:
+        """Map (..., distinct N) to (..., requested N), with NaN for N > T."""
+        behind = np.full((*measured.shape[:-1], 1), np.nan, measured.dtype)  # the entry for N > T
+        return np.take(
+            np.concatenate([measured, behind], axis=-1),
+            np.searchsorted(self.inside, self.requested),
+            axis=-1,
+        )
+
 
 MEASURES = ("precision", "recall", "r_min", "r_max")
 """Columns that a kernel writes for each N."""

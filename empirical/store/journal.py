@@ -8,7 +8,7 @@ another run are found.
 
 A shard can only be written whole. A document is therefore first written atomically to
 `journal/INDEX-CHAIN.zip`, with its row and its chunks in the encoding of the shards, until
-`empirical.store.settling` moves it. CHAIN is the digest that its row will have in
+`empirical.store.shards` moves it. CHAIN is the digest that its row will have in
 `documents.jsonl`. It exposes files of another run, another index or an older state. Files are
 independent, so processes that share the disk may write them next to the run (`Place`), and the run
 takes them over by name. Imports the manifest.
@@ -36,8 +36,7 @@ from typing import Any, BinaryIO, Final
 from empirical.errors import InputError, StoreError
 from empirical.store import bundle
 from empirical.store.disk import DRAFT, flush_folder, reading, replace, sidecar_path, writing
-from empirical.store.manifest import DIGITS, damaged
-from empirical.store.manifest_shape import DOCUMENTS, shaped_row
+from empirical.store.manifest import DIGITS, DOCUMENTS, damaged, shaped_row
 
 FILE: Final = "capture/document/documents.jsonl"
 """Inside the array of document names, because zarr warns of unknown files elsewhere."""

@@ -20,7 +20,7 @@ from empirical.store.disk import drafts_of, locked, sidecar_path, target_of, wri
 from empirical.store.journal import HANDED
 from empirical.store.manifest import ROOT, can_finish, files_below, finish, read_root
 from empirical.store.remote import held
-from empirical.store.settling import settle
+from empirical.store.shards import settle
 
 
 def recover(path: Path) -> None:

@@ -29,7 +29,7 @@ from empirical.store.manifest import (
     give_up,
     read_root,
 )
-from empirical.store.settling import settle
+from empirical.store.shards import settle
 
 OTHER: Final = (
     f"{{what}}: measured again, it differs from what was written. Another processor, another number"

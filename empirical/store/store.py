@@ -33,8 +33,7 @@ from empirical.store.layout import Encoder, GroupPlan, lay_out, write_group
 from empirical.store.lock import alone
 from empirical.store.manifest import ROOT, below, digests, files_below, mark_of
 from empirical.store.remote import send
-from empirical.store.settling import Drafting, drafted, settle
-from empirical.store.shards import DOCUMENTS
+from empirical.store.shards import DOCUMENTS, Drafting, drafted, settle
 from empirical.store.stored_run import StoredRun
 
 

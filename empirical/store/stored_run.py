@@ -28,8 +28,7 @@ from empirical.store.integrity import Which, check, looked_at
 from empirical.store.lock import alone
 from empirical.store.manifest import FRESH, Mark, mark_of, read_root
 from empirical.store.remote import called
-from empirical.store.settling import as_settled
-from empirical.store.shards import DOCUMENTS
+from empirical.store.shards import DOCUMENTS, as_settled
 
 Read = TypeVar("Read")
 

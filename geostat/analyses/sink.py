@@ -22,10 +22,9 @@ from empirical.schema import Quantity
 from geostat.datasets.separability import SIDES, STATISTICS
 from geostat.datasets.tokens import kv_head_of_head, most_tokens, require
 from geostat.datasets.variable import join_rows, variables
-from geostat.statistics.arrays import BoolArray, FloatArray, pieces, ratio
+from geostat.statistics.arrays import BoolArray, FloatArray, pieces, ranks, ratio
 from geostat.statistics.jackknife import Estimate, jackknife, sum_of_others
 from geostat.statistics.losses import mean_of_known
-from geostat.statistics.ranks import ranks
 
 LEAST_HEADS: Final = 4
 """Fewest heads of a correlation, for two degrees of freedom."""

@@ -18,8 +18,7 @@ import xarray as xr
 from empirical.schema import with_f_scores
 from geostat.bounds.gaps import means_and_gaps, standard_error
 from geostat.bounds.head import FittedHead, Groups, document_weights, fitted_head
-from geostat.datasets.overlap import overlapped
-from geostat.datasets.progress import Progress, tracked
+from geostat.datasets.overlap import Progress, overlapped, tracked
 from geostat.datasets.separability import ALL_BOUNDS, WITH_F, statistic_of
 from geostat.datasets.tokens import heads_of, layer_tokens
 from geostat.statistics.arrays import FloatArray, pieces

@@ -26,8 +26,7 @@ from geostat.bounds.by_document import (
     measured_curves,
 )
 from geostat.bounds.head import NEEDED, Groups, kv_head_of
-from geostat.datasets.overlap import overlapped
-from geostat.datasets.progress import Progress
+from geostat.datasets.overlap import Progress, overlapped
 from geostat.datasets.separability import BOUNDS, SIDES, STATISTICS
 from geostat.datasets.tokens import select_heads
 from geostat.datasets.variable import sizes_along, variables, words_along

@@ -36,8 +36,7 @@ from geostat.bounds.gaps import (
     over_documents,
 )
 from geostat.bounds.head import MEASURED, FittedHead, Groups, document_weights
-from geostat.datasets.overlap import overlapped
-from geostat.datasets.progress import Progress, part_of
+from geostat.datasets.overlap import Progress, overlapped, part_of
 from geostat.datasets.separability import (
     ALL_BOUNDS,
     SIDES,

@@ -16,9 +16,8 @@ import xarray as xr
 from geostat.datasets.tokens import LayerTokens, layer_tokens
 from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.losses import mean_over_documents
-from theory.head.gram import LagGram
+from theory.head.gram import LagGram, offset_exponential
 from theory.head.projection import clip_spectrum, project
-from theory.head.similarity_decay import offset_exponential
 
 MEASURED: Final = "measured"
 NEEDED: Final = ("capture", "norms", "similarity", "weights")

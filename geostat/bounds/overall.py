@@ -16,12 +16,13 @@ import xarray as xr
 
 from empirical.schema import SEPARABILITY, Quantity
 from geostat.bounds.gaps import clustered_share, standard_error
-from geostat.datasets.queries import MEASURED, over_queries
 from geostat.datasets.separability import (
+    MEASURED,
     SIDES,
     STATISTICS,
     WITH_F,
     bound_attributes,
+    over_queries,
     statistic_attributes,
 )
 from geostat.datasets.variable import labelled

@@ -14,7 +14,7 @@ from empirical.schema import Quantity
 from empirical.store.layout import GroupPlan
 from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS, envelope_grid, evaluate
 from geostat.datasets.separability import ALL_BOUNDS, bound_attributes
-from theory.editions.sharp.many_heads import WorkArrays
+from theory.editions.sharp.sharp_law import WorkArrays
 
 _GRAMS: Final = WorkArrays()
 

@@ -19,14 +19,13 @@ import xarray as xr
 from empirical.schema import Quantity
 from geostat.bounds.by_document import evaluate, inner_grid
 from geostat.bounds.head import Groups, document_weights, fitted_norms, fitted_parameters
-from geostat.datasets.overlap import overlapped
-from geostat.datasets.progress import Progress, tracked
+from geostat.datasets.overlap import Progress, overlapped, tracked
 from geostat.datasets.separability import BOUNDS, STATISTICS
 from geostat.datasets.tokens import kv_head_of_head, layer_tokens, select_heads
 from geostat.datasets.variable import join_rows, sizes_along, variables, words_along
 from geostat.statistics.losses import mean_over_documents
+from theory.head.gram import offset_exponential
 from theory.head.projection import project
-from theory.head.similarity_decay import offset_exponential
 
 NEEDED: Final = ("capture", "norms", "similarity")
 GRAM: Final = "offset"

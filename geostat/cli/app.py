@@ -184,7 +184,7 @@ def compare_command(options: CompareOptions) -> None:
     from geostat.comparison import compare as comparison
     from geostat.errors import shown_whole
     from geostat.runs.files import refuse_unwritable
-    from reports.comparison.page import write_comparison
+    from reports.comparison import write_comparison
 
     console = _console(options)
     refuse_unwritable(options.out)

@@ -24,11 +24,11 @@ from geostat.bounds.predictive import check
 from geostat.bounds.predictive import variables as predictive
 from geostat.datasets.separability import ALL_BOUNDS, bound_attributes
 from geostat.datasets.variable import SINK_VISIBLE
-from geostat.fits.norms.variables import HEADS, POSITIONS, TOKENS
+from geostat.fits.norms.fit import HEADS, POSITIONS, TOKENS
 from geostat.fits.pooled import LAYER, OVERALL
 from geostat.fits.pooled import RECORDS as DEPTH
-from geostat.fits.similarity.variables import BY_FORM, BY_HEAD
-from geostat.fits.weights.variables import RECORDS as WEIGHTS
+from geostat.fits.similarity.fit import BY_FORM, BY_HEAD
+from geostat.fits.weights.fit import RECORDS as WEIGHTS
 from geostat.runs.experiments import EXPERIMENTS
 from geostat.topics import verdicts
 

@@ -25,17 +25,15 @@ from geostat.bounds.by_document import bounds_of_layer, fitted_heads, measured_c
 from geostat.bounds.head import Groups, document_weights
 from geostat.bounds.overall import VARIABLES as SUMMARY
 from geostat.comparison.runs import RUN_LETTERS, ReducedRun, bounds_of
-from geostat.datasets.progress import Progress, tracked
-from geostat.datasets.queries import over_queries
-from geostat.datasets.separability import BOUNDS, STATISTICS
+from geostat.datasets.overlap import Progress, tracked
+from geostat.datasets.separability import BOUNDS, STATISTICS, over_queries
 from geostat.datasets.tokens import most_tokens
 from geostat.experiments.effective.dataset import VARIABLES as EFFECTIVE_SIZES
 from geostat.experiments.effective.dataset import cells_of
+from geostat.fits.norms.fit import HEADS as NORMS
 from geostat.fits.norms.fit import fit_norms
-from geostat.fits.norms.variables import HEADS as NORMS
-from geostat.fits.similarity.fit import fit_similarity
+from geostat.fits.similarity.fit import BY_FORM, fit_similarity
 from geostat.fits.similarity.forms import FORMS
-from geostat.fits.similarity.variables import BY_FORM
 from geostat.paper import CORRELATION_SIZES, EFFECTIVE, WORKING_SIZE
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean

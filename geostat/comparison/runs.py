@@ -20,7 +20,7 @@ from empirical.store.remote import called, url_of
 from empirical.store.stored_run import StoredRun
 from geostat.bounds.head import MEASURED as MEASURED_GRAM
 from geostat.datasets.parts import PART, parts
-from geostat.datasets.queries import MEASURED
+from geostat.datasets.separability import MEASURED
 from geostat.errors import InputError
 from geostat.runs.files import store_path
 from geostat.runs.groups import tree_of

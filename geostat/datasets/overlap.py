@@ -1,4 +1,5 @@
-"""Parallel tasks: two threads in this process, or the workers of a Dask cluster.
+"""Parallel tasks: two threads in this process, or the workers of a Dask cluster; their
+progress.
 
 Python code of one task runs while the other is in a compiled loop, which releases the GIL. Imports
 concurrent.futures and threadpoolctl, and Dask's cluster lazily.
@@ -7,13 +8,37 @@ concurrent.futures and threadpoolctl, and Dask's cluster lazily.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
 from threadpoolctl import threadpool_limits
+
+Progress = Callable[[float], None]
+"""Callback with the fraction of work done, 0 to 1."""
+T = TypeVar("T")
+
+
+def tracked(work: Sequence[T], progress: Progress | None) -> Iterator[T]:
+    """Yield each item of work, and report the fraction done after each.
+
+    >>> list(tracked("ab", print))
+    0.5
+    1.0
+    ['a', 'b']
+    """
+    for done, item in enumerate(work, 1):
+        yield item
+        if progress is not None:
+            progress(done / len(work))
+
+
+def part_of(progress: Progress | None, first: float, last: float) -> Progress | None:
+    """Return a callback for a part of the work, between the fractions `first` and `last`."""
+    return None if progress is None else lambda share: progress(first + (last - first) * share)
+
 
 AT_ONCE: Final = 2
 """Tasks in progress at once; each may use all cores in its compiled loops."""

@@ -13,10 +13,15 @@ import xarray as xr
 from geostat import paper
 from geostat.bounds.predictive.check import FAR
 from geostat.datasets.parts import PART, parts, tree_of
-from geostat.datasets.queries import over_queries, queries_in_words
+from geostat.datasets.separability import over_queries, queries_in_words
 from geostat.datasets.tokens import most_tokens
-from geostat.display.assumptions import FORMS, norm_curves, similarity_curves, weight_curves
-from geostat.display.head_curves import head_curves
+from geostat.display.head_curves import (
+    FORMS,
+    head_curves,
+    norm_curves,
+    similarity_curves,
+    weight_curves,
+)
 from geostat.display.pictures import contributions, sphere
 from geostat.display.results import (
     bands,

@@ -20,9 +20,8 @@ import lmfit
 import numpy as np
 import xarray as xr
 
-from geostat.datasets.flags import codes
 from geostat.datasets.tokens import LayerTokens, index_of, layer_tokens, require
-from geostat.datasets.variable import Value, join, mapped, variables, words_along
+from geostat.datasets.variable import Value, codes, join, mapped, variables, words_along
 from geostat.errors import InputError, refuse_unknown
 from geostat.fits import one_head
 from geostat.fits.norms.fit import estimate

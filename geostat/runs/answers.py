@@ -12,8 +12,7 @@ import xarray as xr
 
 from empirical.store.store import Store
 from geostat.datasets.parts import of_parts
-from geostat.datasets.queries import over_queries
-from geostat.datasets.separability import STATISTICS
+from geostat.datasets.separability import STATISTICS, over_queries
 from geostat.datasets.tokens import head_indices
 from geostat.datasets.variable import with_limits
 from geostat.errors import shown_whole

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from geostat.datasets.progress import tracked
+from geostat.datasets.overlap import tracked
 
 if TYPE_CHECKING:
     from empirical.capture.observers import Progress

@@ -10,7 +10,7 @@ from typing import Final
 import xarray as xr
 
 from geostat.datasets.parts import tree_of
-from geostat.datasets.queries import MEASURED, over_queries
+from geostat.datasets.separability import MEASURED, over_queries
 from geostat.errors import InputError
 
 ASSUMPTIONS: Final = ("norms", "similarity", "weights")

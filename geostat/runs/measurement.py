@@ -24,9 +24,8 @@ from empirical.capture.observers import (
     Sinks,
     refuse_unknown_heads,
 )
-from empirical.measure.convention import Convention
-from empirical.measure.sizes import default_n
-from empirical.sources import builtin, builtin_texts, models, texts
+from empirical.measure.selection import Convention, default_n
+from empirical.sources import builtin, models, texts
 from empirical.sources import windows as corpus
 from empirical.sources.given import HeldModel
 from empirical.sources.paths import path_of
@@ -58,7 +57,7 @@ def text_of(settings: MeasurementOptions) -> texts.Corpus:
             " alone. Drop it, or the others."
         )
     if built_in:
-        return builtin_texts.named(built_in[0])
+        return builtin.named(built_in[0])
     return texts.from_paths(settings.text, field=settings.field)
 
 

@@ -115,10 +115,10 @@ class MeasurementOptions(OutputOptions):
     """Heads (layer, head) whose principal components are stored."""
 
     def __post_init__(self) -> None:
-        from empirical.measure.convention import Convention
+        from empirical.measure.selection import Convention
         from empirical.sources import models, windows
         from empirical.sources.queries import Queries
-        from empirical.store.manifest_shape import DOCUMENTS
+        from empirical.store.manifest import DOCUMENTS
 
         super().__post_init__()
         self._set(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from empirical.store.store import Store
-from geostat.datasets.queries import MEASURED
+from geostat.datasets.separability import MEASURED
 from geostat.errors import InputError
 from geostat.runs import stages
 from geostat.runs.console import QUIET, Console, compilation_reported

@@ -28,11 +28,10 @@ from matplotlib.figure import Figure
 from geostat.display.tree import with_display
 from geostat.errors import InputError, one_error, shown_whole
 from geostat.runs.groups import group_of
-from reports.figures.plan import Plan, draw
-from reports.figures.readable import readable
+from reports.figures.plan import Plan, draw, readable
 from reports.run import Run, parts
 from reports.topics.listed import FIGURES
-from reports.what_if.figure import draw_study, figure_study
+from reports.what_if import draw_study, figure_study
 
 Drawn = Any
 """Axes, or an array of axes."""

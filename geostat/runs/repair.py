@@ -26,7 +26,7 @@ from empirical.store.manifest import FIT_AGAIN, FRESH, read_root
 from empirical.store.repair import Measured, Repair
 from empirical.store.store import Store
 from empirical.store.stored_run import StoredRun
-from geostat.datasets.queries import MEASURED
+from geostat.datasets.separability import MEASURED
 from geostat.errors import InputError
 from geostat.options import Options, VerdictOptions
 from geostat.runs import stages

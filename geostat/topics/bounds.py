@@ -24,9 +24,9 @@ from geostat.topics.records import (
     Tolerance,
     by_rule,
     statement,
+    two_decimals,
     unmeasured,
 )
-from geostat.topics.words import two_decimals
 from reports.text.number import percent, rounded
 
 EXPECTATION: Final = "a bound on an expectation holds or fails; 0.01 allows for rounding"

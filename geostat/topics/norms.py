@@ -11,24 +11,22 @@ from typing import Final
 import xarray as xr
 
 from geostat import paper
-from geostat.datasets.flags import why
+from geostat.datasets.variable import why
 from geostat.topics.records import (
     Claim,
     Finding,
     KeyResult,
     Tolerance,
     by_verdict,
+    functional_sinks,
+    in_percent,
     median,
     of_assumption,
     pooled,
-    statement,
-)
-from geostat.topics.words import (
-    functional_sinks,
-    in_percent,
     quartiles,
     sink_missing,
     spread,
+    statement,
     two_decimals,
 )
 from reports.text.number import rounded

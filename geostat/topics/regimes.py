@@ -14,8 +14,7 @@ import xarray as xr
 from geostat.datasets.tokens import most_tokens
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.proportion import wilson
-from geostat.topics.records import Finding, by_rule, statement
-from geostat.topics.words import two_decimals, with_interval
+from geostat.topics.records import Finding, by_rule, statement, two_decimals, with_interval
 
 REGIMES: Final = ("retriever", "reset", "mixer")
 """Regimes in the paper's order of depth."""

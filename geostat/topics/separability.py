@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
-from geostat.datasets.queries import queries_in_words
+from geostat.datasets.separability import queries_in_words
 from geostat.datasets.tokens import most_tokens
 from geostat.topics.records import (
     Counts,
@@ -22,9 +22,9 @@ from geostat.topics.records import (
     Tolerance,
     by_rule,
     statement,
+    two_decimals,
     unmeasured,
 )
-from geostat.topics.words import two_decimals
 from reports.text.number import count, rounded
 
 

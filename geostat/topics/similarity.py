@@ -11,7 +11,7 @@ from typing import Final
 import xarray as xr
 
 from geostat import paper
-from geostat.datasets.flags import why
+from geostat.datasets.variable import why
 from geostat.topics.records import (
     Claim,
     Finding,
@@ -19,11 +19,15 @@ from geostat.topics.records import (
     Tolerance,
     by_verdict,
     counts_of,
+    exact,
+    in_percent,
     of_assumption,
     pooled,
+    sees_sink,
+    spread,
     statement,
+    two_decimals,
 )
-from geostat.topics.words import exact, in_percent, sees_sink, spread, two_decimals
 from reports.text.number import rounded
 
 CLAIMS: Final = (

@@ -11,8 +11,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.bounds.by_document import change_with_sink_cosine
-from geostat.topics.records import Finding, by_majority, by_rule, statement
-from geostat.topics.words import with_interval
+from geostat.topics.records import Finding, by_majority, by_rule, statement, with_interval
 from reports.text.number import rounded
 
 SIZE: Final = 3

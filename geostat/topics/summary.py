@@ -18,8 +18,14 @@ from geostat.bounds.overall import overall
 from geostat.datasets.parts import PART
 from geostat.topics import bounds, norms, regimes, separability, similarity, sink, weights
 from geostat.topics.claims import read_tolerances
-from geostat.topics.records import Finding, KeyResult, Statement, Tolerance, statement
-from geostat.topics.words import part_in_words
+from geostat.topics.records import (
+    Finding,
+    KeyResult,
+    Statement,
+    Tolerance,
+    part_in_words,
+    statement,
+)
 from reports.text.key_result import number_in_words, states
 
 READING: Final[Mapping[int, str]] = {

@@ -20,12 +20,16 @@ from geostat.topics.records import (
     Tolerance,
     by_majority,
     by_verdict,
+    in_percent,
     median,
     number_of,
     of_assumption,
+    quartiles,
+    sink_missing,
+    spread,
     statement,
+    two_decimals,
 )
-from geostat.topics.words import in_percent, quartiles, sink_missing, spread, two_decimals
 from reports.text.number import percent
 
 CLAIMS: Final = (

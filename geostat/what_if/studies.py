@@ -1,7 +1,7 @@
 """What-if studies as labelled datasets: bounds over a grid, target values and elasticities.
 
 Source: arXiv 2602.01893, eq. (8), (12)-(17), Table 1; `theory.what_if` evaluates. Base values are
-examples, given values, or the fits of one head of a run (`geostat.what_if.start`). Imports numpy,
+examples, given values, or the fits of one head of a run (`geostat.what_if.answer`). Imports numpy,
 xarray and theory.
 """
 
@@ -99,7 +99,7 @@ def whatif(
             Gram: a (T, T) array of cosines with the sink first, a 1-d array of cosines at lags 0,
             1, …, T − 2 (with rho0 to the sink), or a `theory.LagGram`. L is then T − 1.
         bounds: names of bounds, such as "recall_lower"; the four lower bounds by default.
-        base: values of fixed parameters, such as the result of `geostat.what_if.start.from_head`;
+        base: values of fixed parameters, such as the result of `geostat.what_if.answer.from_head`;
             other parameters have example values.
         project: whether to project a Gram that is not positive semidefinite: ρ₀ moves to its
             feasible edge, or a given Gram to the nearest feasible one. `projected` and
@@ -251,7 +251,7 @@ def elasticities(
 
     Args:
         edition, gram, bounds, project: as for `whatif`.
-        base: the point, such as the result of `geostat.what_if.start.from_head`; other parameters
+        base: the point, such as the result of `geostat.what_if.answer.from_head`; other parameters
             have example values.
         parameters: further parameters by name, one value each.
 

@@ -1,23 +1,206 @@
 """Plan of a figure: name, layout, drawing function and caption; drawing by the plan, and writing as
-SVG, PDF and PNG with the caption as text. Imports matplotlib, never pyplot.
+SVG, PDF and PNG with the caption as text.
+
+A caption holds a description, sample sizes, reading advice, and the finding of this run, which
+quotes numbers of the run and records each of them. Equal figures give equal bytes. Labels with
+foreign text that matplotlib cannot typeset as maths are set as plain text. Imports matplotlib,
+never pyplot, and fontTools, its font subsetter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import io
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import numpy as np
+from fontTools.subset import Options
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
+from matplotlib.mathtext import MathTextParser
+from matplotlib.text import Text
 
 from reports.figures import style
-from reports.figures.caption import Caption
-from reports.figures.readable import readable
-from reports.figures.rendering import rendered
+from reports.figures.style import Look, context
 from reports.files import replaced
 from reports.text.latex import mixed_latex
+from reports.text.number import MISSING, count, percent
 from reports.text.printable import printable
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A number of a finding: name, unrounded value, and printed text."""
+
+    name: str
+    value: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Caption:
+    """Plain text of a caption. `finding` is printed last, in bold; it may be empty. `numbers` are
+    the numbers quoted in it.
+    """
+
+    text: str
+    finding: str = ""
+    numbers: tuple[Quoted, ...] = ()
+
+
+@dataclass(slots=True)
+class Numbers:
+    """Formatter of a finding's numbers that records every number.
+
+    >>> numbers = Numbers()
+    >>> f"Precision {numbers.figures('precision', 0.6712)}"
+    'Precision 0.67'
+    >>> numbers.all
+    (Quoted(name='precision', value=0.6712, text='0.67'),)
+    """
+
+    recorded: list[Quoted] = field(default_factory=list)
+
+    @property
+    def all(self) -> tuple[Quoted, ...]:
+        """Numbers recorded so far."""
+        return tuple(self.recorded)
+
+    def _record(self, name: str, value: float, text: str) -> str:
+        self.recorded.append(Quoted(name, float(value), text))
+        return text
+
+    def figures(self, name: str, value: float) -> str:
+        """Format a number to two significant digits."""
+        return self._record(name, value, figures_of(value))
+
+    def percent(self, name: str, share: float, digits: int = 1) -> str:
+        """Format a share as percent."""
+        return self._record(name, share, percent(share, digits))
+
+    def place(self, name: str, value: float) -> str:
+        """Format a rank; a median over an even number of documents may be half-integer."""
+        return self._record(name, value, f"{value:g}" if np.isfinite(value) else MISSING)
+
+    def whole(self, name: str, value: float) -> str:
+        """Format a count, or a size N."""
+        return self._record(name, value, f"{int(value)}")
+
+    def counted(self, name: str, number: int, noun: str) -> str:
+        """Format a count with its noun."""
+        self._record(name, number, f"{number:,}")
+        return count(number, noun)
+
+
+def figures_of(value: float, digits: int = 2) -> str:
+    """Format a number to two significant digits: `0.13`, `1.2×10⁻⁴`; n/a if unknown."""
+    if not np.isfinite(value):
+        return MISSING
+    mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+    if -4 <= int(power) < 5:
+        return f"{value:.{max(0, digits - 1 - int(power))}f}"
+    return f"{mantissa}×10{str(int(power)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
+_UNDATED: Final[dict[str, dict[str, Any]]] = {
+    "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
+    "pdf": {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None},
+    "png": {"Software": None},
+}
+PNG_DOTS = 200
+"""Resolution of PNG files, dots per inch."""
+_PLACES, _DIGITS = re.compile(rb'\b(?:d|x|y)="[^"]*"'), re.compile(rb"(\.\d\d)\d+")
+"""Coordinates in an SVG file, and the decimals of their numbers."""
+
+
+def rendered(figure: Figure, kind: str, dots: float = PNG_DOTS) -> bytes:
+    """Return a figure as the bytes of a file: svg, pdf, or png with `dots` per inch. Equal figures
+    give equal bytes.
+
+    The figure's label is its look, because ticks created at this point need its fonts.
+    """
+    buffer = io.BytesIO()
+    look: Look = "slides" if figure.get_label() == "slides" else "paper"
+    with context(figure.get_figwidth(), look), _minimal_fonts(), _no_date_of_the_environment():
+        figure.savefig(
+            buffer,
+            format=kind,
+            metadata=_UNDATED[kind],
+            dpi=dots if kind == "png" else "figure",
+        )
+    return _shortened(buffer.getvalue()) if kind == "svg" else buffer.getvalue()
+
+
+_LAYOUT: Final = ("GDEF", "GPOS", "GSUB", "kern")
+"""Font tables for text layout."""
+
+
+@contextmanager
+def _minimal_fonts() -> Iterator[None]:
+    """Subset fonts without the tables of `_LAYOUT`: a PDF positions every glyph explicitly, and
+    subsetting these tables takes most of the time. matplotlib has no option for it, so the default
+    of fontTools is changed temporarily.
+    """
+    known = Options._drop_tables_default
+    Options._drop_tables_default = [*known, *_LAYOUT]
+    try:
+        yield
+    finally:
+        Options._drop_tables_default = known
+
+
+@contextmanager
+def _no_date_of_the_environment() -> Iterator[None]:
+    """Hide SOURCE_DATE_EPOCH from matplotlib, which fails if it is not a number."""
+    known = os.environ.pop("SOURCE_DATE_EPOCH", None)
+    try:
+        yield
+    finally:
+        if known is not None:
+            os.environ["SOURCE_DATE_EPOCH"] = known
+
+
+def _shortened(svg: bytes) -> bytes:
+    """Truncate coordinates to hundredths of a point: invisible, and a third of the bytes."""
+    return _PLACES.sub(lambda match: _DIGITS.sub(rb"\1", match[0]), svg)
+
+
+_PARSER: Final = MathTextParser("path")
+_MOST_LETTERS: Final = 300
+"""Longest line that is drawn, in characters; geostat's have at most a hundred."""
+
+
+def readable(artist: Artist) -> None:
+    """Make every text of a figure, or of axes, use `_line`. Call it after all texts exist."""
+    for text in artist.findobj(Text):
+        text._preprocess_math = partial(_line, text)  # type: ignore[attr-defined]
+
+
+def _line(text: Any, line: str) -> tuple[str, bool | str]:
+    """Return a line as it is drawn, and whether as maths or by TeX: escaped; plain if its maths is
+    invalid; for usetex, with commands of known expressions only.
+    """
+    line = printable(line if len(line) <= _MOST_LETTERS else f"{line[:_MOST_LETTERS]}…")
+    if text.get_usetex():
+        return mixed_latex(line) if line.strip() else r"\ ", "TeX"
+    shown, maths = Text._preprocess_math(text, line)  # type: ignore[attr-defined]
+    return (shown, maths) if not maths or _is_maths(shown) else (line, False)
+
+
+@lru_cache(maxsize=1024)
+def _is_maths(line: str) -> bool:
+    """Return whether matplotlib can typeset a line with paired dollar signs."""
+    try:
+        _PARSER.parse(line)
+    except Exception:  # any exception, of the parser or deeper, means invalid maths
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from typing import Any, Final
 import xarray as xr
 from markupsafe import Markup
 
-from reports.figures.rendering import rendered
-from reports.figures.sparkline import sparkline
+from reports.figures.plan import rendered
+from reports.figures.shapes import sparkline
 from reports.page import header
 from reports.page.svg import inline_svg
 from reports.run import Run, key_results

@@ -15,8 +15,8 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from reports.figures.rendering import rendered
-from reports.figures.sparkline import line, sparkline
+from reports.figures.plan import rendered
+from reports.figures.shapes import line, sparkline
 from reports.page import header
 from reports.page.cards import Card, cards, cards_without_curves
 from reports.page.page import template

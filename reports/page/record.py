@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
-from reports.figures.caption import Quoted
+from reports.figures.plan import Quoted
 from reports.page import header
 from reports.page.cards import Card
 from reports.page.svg import Shown

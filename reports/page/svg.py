@@ -13,9 +13,7 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from reports.figures import style
-from reports.figures.caption import Caption
-from reports.figures.plan import Plan
-from reports.figures.rendering import rendered
+from reports.figures.plan import Caption, Plan, rendered
 from reports.text.printable import printable
 
 

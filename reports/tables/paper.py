@@ -18,8 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from reports.tables.cells import Cell
-from reports.tables.table import Table
+from reports.tables.table import Cell, Table
 from reports.text.latex import prose_latex, text_latex
 
 PACKAGES: Final = ("amssymb", "booktabs", "siunitx", "tabularx", "xltabular")
@@ -215,7 +214,7 @@ def latex(table: Table, paper_columns: int = 1, part: str = "") -> str:
     if one is too narrow, or a longtable if it is longer than a page. The label ends in `part`, if
     any.
 
-    >>> from reports.tables.cells import number, text
+    >>> from reports.tables.table import number, text
     >>> rows = [[text("a"), number(0.671, 0.005)]]
     >>> written = latex(Table("t", "T", "C.", [text("x"), text("y")], rows, "lr"))
     >>> [line for line in written.splitlines() if "&" in line]

@@ -12,12 +12,23 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from reports.figures import style
-from reports.figures.caption import Caption, Numbers
-from reports.figures.plan import planned
+from reports.figures.plan import Caption, Numbers, planned
 from reports.figures.shapes import marks
 from reports.run import Run, documents_of, each
-from reports.tables.cells import interval, mixed, number, text, whole_with_limits
-from reports.tables.table import Column, Table, estimates, intervals, labels, numbers, wholes
+from reports.tables.table import (
+    Column,
+    Table,
+    estimates,
+    interval,
+    intervals,
+    labels,
+    mixed,
+    number,
+    numbers,
+    text,
+    whole_with_limits,
+    wholes,
+)
 from reports.text.number import count
 from reports.topics.effective import FLOOR
 

@@ -16,13 +16,25 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from reports.figures import style
-from reports.figures.caption import Caption, Numbers, figures_of
-from reports.figures.plan import planned
-from reports.figures.sparkline import COMPARED, line
+from reports.figures.plan import Caption, Numbers, figures_of, planned
+from reports.figures.shapes import COMPARED, line
 from reports.run import Run, each
 from reports.statistics import FloatArray, flat, mean, median, most_typical, quartiles
-from reports.tables.cells import Cell, between, header, mixed, number, share, symbol, text, whole
-from reports.tables.table import Column, Table, percentages, wholes
+from reports.tables.table import (
+    Cell,
+    Column,
+    Table,
+    between,
+    header,
+    mixed,
+    number,
+    percentages,
+    share,
+    symbol,
+    text,
+    whole,
+    wholes,
+)
 from reports.text.number import count, percent
 from reports.topics.entry import Entry
 

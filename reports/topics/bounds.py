@@ -17,20 +17,22 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 
 from reports.figures import style
-from reports.figures.caption import Caption, Numbers
-from reports.figures.plan import planned
-from reports.figures.shapes import cells, rungs
-from reports.figures.sparkline import COMPARED, line
+from reports.figures.plan import Caption, Numbers, planned
+from reports.figures.shapes import COMPARED, cells, line, rungs
 from reports.run import SCORES, SYMBOLS, Run, each, measured_gram_note, with_limits
-from reports.tables.cells import (
+from reports.tables.table import (
     Cell,
+    Column,
+    Table,
     estimate,
+    labels,
     missing,
     mixed,
+    numbers,
+    percentages,
     share,
     text,
 )
-from reports.tables.table import Column, Table, labels, numbers, percentages
 from reports.text.number import MISSING, count, percent, rounded
 from reports.topics.entry import Entry
 

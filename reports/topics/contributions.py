@@ -16,8 +16,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from numpy.typing import NDArray
 
 from reports.figures import style
-from reports.figures.caption import Caption, Numbers
-from reports.figures.plan import planned
+from reports.figures.plan import Caption, Numbers, planned
 from reports.run import Run, notes
 from reports.statistics import flat, median
 from reports.topics.sink_and_regimes import NOUNS, typical_head

@@ -18,12 +18,25 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from reports.figures import style
-from reports.figures.caption import Caption, Numbers
-from reports.figures.plan import planned
+from reports.figures.plan import Caption, Numbers, planned
 from reports.figures.shapes import marks
 from reports.run import SCORES, SYMBOLS, Run, documents_of, each, with_limits
-from reports.tables.cells import Cell, missing, mixed, number, share, text, whole, whole_with_limits
-from reports.tables.table import Column, Table, estimates, intervals, labels, wholes
+from reports.tables.table import (
+    Cell,
+    Column,
+    Table,
+    estimates,
+    intervals,
+    labels,
+    missing,
+    mixed,
+    number,
+    share,
+    text,
+    whole,
+    whole_with_limits,
+    wholes,
+)
 from reports.text.number import count, percent
 from reports.topics.entry import Entry
 

@@ -12,13 +12,11 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 
 from reports.figures import style
-from reports.figures.caption import Caption, Numbers
-from reports.figures.plan import planned
+from reports.figures.plan import Caption, Numbers, planned
 from reports.figures.shapes import cells, label_cells
 from reports.run import SCORES, Run
 from reports.statistics import flat
-from reports.tables.cells import Cell, header, number, percentage, whole
-from reports.tables.table import Table
+from reports.tables.table import Cell, Table, header, number, percentage, whole
 
 
 def figure_heads(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:

@@ -7,8 +7,18 @@ import math
 import xarray as xr
 
 from reports.run import Run, each, with_limits
-from reports.tables.cells import Cell, missing, mixed, p_value, share
-from reports.tables.table import Column, Table, numbers, percentages, wholes
+from reports.tables.table import (
+    Cell,
+    Column,
+    Table,
+    missing,
+    mixed,
+    numbers,
+    p_value,
+    percentages,
+    share,
+    wholes,
+)
 from reports.text.number import percent
 
 CAPTION = (

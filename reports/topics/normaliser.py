@@ -14,12 +14,12 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from reports.figures import style
-from reports.figures.caption import Caption, Numbers
-from reports.figures.plan import planned
+from reports.figures.plan import Caption, Numbers, planned
 from reports.figures.shapes import marks
 from reports.run import Run
-from reports.tables.cells import (
+from reports.tables.table import (
     Cell,
+    Table,
     estimate,
     header,
     interval,
@@ -29,7 +29,6 @@ from reports.tables.cells import (
     number,
     text,
 )
-from reports.tables.table import Table
 from reports.text.number import count
 from reports.topics.entry import Entry
 

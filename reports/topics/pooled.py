@@ -7,8 +7,17 @@ from dataclasses import replace
 import xarray as xr
 
 from reports.run import Run, each
-from reports.tables.cells import Cell, mixed, symbol, text
-from reports.tables.table import Column, Table, estimates, numbers, wholes
+from reports.tables.table import (
+    Cell,
+    Column,
+    Table,
+    estimates,
+    mixed,
+    numbers,
+    symbol,
+    text,
+    wholes,
+)
 
 
 def tables(run: Run) -> list[Table]:

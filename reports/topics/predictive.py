@@ -12,12 +12,10 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import LinearSegmentedColormap
 
 from reports.figures import style
-from reports.figures.caption import Caption, Numbers
-from reports.figures.plan import planned
+from reports.figures.plan import Caption, Numbers, planned
 from reports.figures.shapes import rungs
 from reports.run import SCORES, SYMBOLS, Run, each, of_score
-from reports.tables.cells import Cell, mixed, number
-from reports.tables.table import Column, Table, numbers, percentages
+from reports.tables.table import Cell, Column, Table, mixed, number, numbers, percentages
 from reports.text.number import count
 
 PANELS = {

@@ -14,12 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from reports.figures import style
-from reports.figures.caption import Caption, Numbers
-from reports.figures.plan import planned
+from reports.figures.plan import Caption, Numbers, planned
 from reports.run import Run
 from reports.statistics import quartiles
-from reports.tables.cells import Cell, between, header, missing, mixed, whole
-from reports.tables.table import Table
+from reports.tables.table import Cell, Table, between, header, missing, mixed, whole
 from reports.topics.assumptions import null_misfit
 
 SIMILARITY: Final = {

@@ -16,13 +16,22 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Circle
 
 from reports.figures import style
-from reports.figures.caption import Caption, Numbers
-from reports.figures.plan import planned
-from reports.figures.shapes import band
-from reports.figures.sparkline import COMPARED, line
+from reports.figures.plan import Caption, Numbers, planned
+from reports.figures.shapes import COMPARED, band, line
 from reports.run import NULLS, SCORES, Run, at_size, each, notes, of_score
-from reports.tables.cells import Cell, mixed, number, p_value, text
-from reports.tables.table import Column, Table, estimates, intervals, numbers, wholes
+from reports.tables.table import (
+    Cell,
+    Column,
+    Table,
+    estimates,
+    intervals,
+    mixed,
+    number,
+    numbers,
+    p_value,
+    text,
+    wholes,
+)
 from reports.topics.entry import Entry
 
 NULL_LINES: Final[dict[str, tuple[str, Any]]] = {

@@ -16,13 +16,25 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from reports.figures import style
-from reports.figures.caption import Caption, Numbers
-from reports.figures.plan import planned
+from reports.figures.plan import Caption, Numbers, planned
 from reports.figures.shapes import band
 from reports.run import SCORES, Run, at_size, each, notes, with_limits
 from reports.statistics import flat
-from reports.tables.cells import Cell, estimate, limits, share, text, whole
-from reports.tables.table import Column, Table, estimates, intervals, labels, numbers, wholes
+from reports.tables.table import (
+    Cell,
+    Column,
+    Table,
+    estimate,
+    estimates,
+    intervals,
+    labels,
+    limits,
+    numbers,
+    share,
+    text,
+    whole,
+    wholes,
+)
 from reports.text.number import count, percent, rounded
 from reports.topics.entry import Entry
 

@@ -7,8 +7,18 @@ from collections.abc import Callable
 import xarray as xr
 
 from reports.run import Run, each
-from reports.tables.cells import Cell, estimate, missing, text, whole
-from reports.tables.table import Column, Table, numbers, percentages, wholes
+from reports.tables.table import (
+    Cell,
+    Column,
+    Table,
+    estimate,
+    missing,
+    numbers,
+    percentages,
+    text,
+    whole,
+    wholes,
+)
 
 ROWS = {
     "position 0 visible": "position 0, visible: the paper’s sink",

@@ -20,12 +20,13 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
 
 from reports.figures import style
-from reports.figures.caption import Caption
-from reports.figures.plan import planned
+from reports.figures.plan import Caption, planned
 from reports.figures.shapes import label_cells
 from reports.run import Run, claims_of, codes_of, column, with_limits, words_of
-from reports.tables.cells import (
+from reports.tables.table import (
     Cell,
+    Column,
+    Table,
     header,
     missing,
     mixed,
@@ -36,8 +37,8 @@ from reports.tables.cells import (
     symbol,
     text,
     whole,
+    wholes,
 )
-from reports.tables.table import Column, Table, wholes
 from reports.text.number import MISSING, count, percent, rounded
 
 Claims = Sequence[Mapping[str, Any]]

@@ -14,9 +14,8 @@ from typing import Final, Literal, get_args
 import numpy as np
 
 from theory.head.attention_profile import WeightProfile, value_norm_profile
-from theory.head.gram import feasible_edge, is_feasible
+from theory.head.gram import feasible_edge, is_feasible, offset_exponential
 from theory.head.inputs import HeadInput
-from theory.head.similarity_decay import offset_exponential
 
 Sample = Literal["grid", "random", "small"]
 

@@ -10,7 +10,7 @@ from support.reports_tree import POSITIONS, run_tree
 
 from geostat.display.results import separable_side
 from reports.figures import style
-from reports.figures.caption import figures_of
+from reports.figures.plan import figures_of
 from reports.run import Run
 from reports.topics import separability, sink_and_regimes
 from reports.topics.contributions import ELEVATION, figure_contributions, figure_sphere

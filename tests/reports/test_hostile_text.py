@@ -28,19 +28,16 @@ from support.spine import Finished, geostat
 
 import geostat as gs
 from geostat.display.tree import with_display
-from geostat.runs.methods.accessor import RunMethods
-from reports.comparison import page as comparison
+from geostat.runs.accessor import RunMethods
+from reports import comparison as comparison
 from reports.errors import InputError
-from reports.figures import readable as labels
-from reports.figures.plan import draw
-from reports.figures.readable import readable
-from reports.figures.rendering import rendered
+from reports.figures import plan as labels
+from reports.figures.plan import draw, readable, rendered
 from reports.page import page
 from reports.page.explorer import explorer, vega_bundle
 from reports.page.page import copyable
 from reports.run import Run
-from reports.tables.cells import mixed, number, symbol, text
-from reports.tables.table import Table
+from reports.tables.table import Table, mixed, number, symbol, text
 from reports.tables.writing import DOCUMENT
 from reports.text.latex import is_expression
 from reports.text.printable import printable

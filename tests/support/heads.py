@@ -10,9 +10,8 @@ from theory.editions.conditional.conditioning import GivenSum, given_sum
 from theory.editions.sharp.sharp_law import pairwise_law
 from theory.evaluate.simulate import draw_directions
 from theory.head.attention_profile import WeightProfile, value_norm_profile
-from theory.head.gram import Gram, feasible_edge
+from theory.head.gram import Gram, exponential, feasible_edge, offset_exponential
 from theory.head.ranked import Ranked, Summary, rank_tokens, summarise
-from theory.head.similarity_decay import exponential, offset_exponential
 
 
 def phases(plateau: int, wave: int, tail: int, **options: Any) -> WeightProfile:

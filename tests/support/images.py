@@ -10,7 +10,7 @@ from pathlib import Path
 
 from support.experiments import with_typical_heads
 
-from reports.figures import rendering
+from reports.figures import plan as rendering
 from reports.figures.plan import draw
 from reports.run import Run
 from reports.topics.listed import FIGURES

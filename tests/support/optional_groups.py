@@ -15,7 +15,7 @@ from geostat.experiments.ablation.context import plain_cell
 from geostat.experiments.ablation.dataset import ablation_dataset, budget_cell
 from geostat.experiments.ablation.heads import CURVES, head_cell
 from geostat.experiments.effective.dataset import cells_of, effective_dataset, over_sizes
-from geostat.experiments.normaliser import numbers as normaliser_numbers
+from geostat.experiments.normaliser import dataset as normaliser_numbers
 from geostat.experiments.normaliser.dataset import normaliser_dataset
 from reports.run import Run
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from theory.arrays import FloatArray
 from theory.evaluate.envelopes import envelope
-from theory.head.gram import LagGram, feasible_edge
+from theory.head.gram import LagGram, feasible_edge, offset_exponential
 from theory.head.results import Edition, Envelope
-from theory.head.similarity_decay import offset_exponential
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -129,7 +129,7 @@ forged working copy of a remote run: test_a_foreign_origin_file_sends_and_remove
 - or not path.resolve().is_relative_to(copies().resolve())
 +
 
-empirical/store/manifest_shape.py tests/empirical/store/test_foreign.py
+empirical/store/manifest.py tests/empirical/store/test_foreign.py
 foreign codecs: test_no_codec_but_geostats_own_reaches_zarr
 - and codec["name"] in CODECS
 +
@@ -242,7 +242,7 @@ worker without access to the disk of the run:
 -or not self.shared():
 +or not self.folder.exists():
 
-empirical/store/settling.py tests/empirical/store/test_handed.py
+empirical/store/shards.py tests/empirical/store/test_handed.py
 document changed before it is settled: test_a_document_changed_before_settling_is_found
 -                if journal.document_digest(chunks) != row["digest"]:
 +                if not row["digest"]:

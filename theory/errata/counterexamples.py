@@ -29,10 +29,9 @@ from theory.editions.repaired import exact_means
 from theory.errata.neighbours import Change, Point, PointHead, closer_sink, one_more, true_change
 from theory.evaluate.envelopes import envelope
 from theory.head.attention_profile import WeightProfile, profile_shape, regimes
-from theory.head.gram import feasible_edge, smallest_eigenvalue
+from theory.head.gram import exponential, feasible_edge, smallest_eigenvalue
 from theory.head.ranked import Ranked, Summary, ranked, summarise
 from theory.head.results import BOUNDS, KAPPA, Envelope
-from theory.head.similarity_decay import exponential
 from theory.normaliser.direction_sums import share_within
 from theory.normaliser.distances import distances
 from theory.normaliser.normalisers import jacobian, weights

@@ -15,9 +15,8 @@ from theory.arrays import FloatArray, selection_order
 from theory.evaluate.envelopes import envelope
 from theory.evaluate.simulate import draw_directions, separability_of_draws
 from theory.head.attention_profile import WeightProfile, value_norm_profile
-from theory.head.gram import feasible_edge
+from theory.head.gram import exponential, feasible_edge
 from theory.head.results import KAPPA, Edition, Envelope
-from theory.head.similarity_decay import exponential
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,15 +15,17 @@ import numpy.typing as npt
 
 from theory.arrays import BoolArray, FloatArray, IntArray, selection_order
 from theory.editions.printed import Margins, bounds_from_floors, deviations, printed_margins
-from theory.editions.sharp.many_heads import (
+from theory.editions.sharp.sharp_law import (
     BY_RANK,
+    GRAM_ROUNDING,
+    SUM_ROUNDING,
     TABULATED_FROM,
     in_threads,
+    infeasible,
     is_first,
     law_table,
     workers,
 )
-from theory.editions.sharp.sharp_law import GRAM_ROUNDING, SUM_ROUNDING, infeasible
 from theory.evaluate.choices import Settings
 from theory.head.inputs import HeadInput
 from theory.head.ranked import Extremes, distinct, extremes_of

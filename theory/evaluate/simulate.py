@@ -99,7 +99,7 @@ def simulate(
         InputError: on bad input or an infeasible Gram.
 
     Example:
-        >>> from theory.head.similarity_decay import exponential
+        >>> from theory.head.gram import exponential
         >>> alpha, gram = [0.5, 0.1, 0.2, 0.2], exponential(1.0, 0.0, 4)
         >>> found = simulate(alpha, 1.0, gram, 64, [2], draws=100, seed=0)
         >>> bool(0 < found.precision[0] <= 1), found.draws

@@ -2,7 +2,7 @@
 1, and the regimes of N.
 
 Source: arXiv 2602.01893, Assumptions 1 and 3, Table 2; normalisation is erratum 10. Assumption 2
-is in `theory.head.similarity_decay`. Positions 0..L; position 0 is the sink. Weights are unitless.
+is in `theory.head.gram`. Positions 0..L; position 0 is the sink. Weights are unitless.
 Imports numpy only.
 """
 

@@ -40,7 +40,7 @@ def project(gram: Gram, tokens: int, *, sink: int | None = 0) -> Projection:
     nearest correlation matrix.
 
     Example:
-        >>> from theory.head.similarity_decay import exponential
+        >>> from theory.head.gram import exponential
         >>> found = project(exponential(0.1, 0.5, 65), 65)
         >>> found.kind, round(found.gram.rho0, 3)
         ('sink', 0.491)

@@ -13,16 +13,17 @@ from functools import partial
 import sympy as sp
 
 from theory.symbolic import symbols as s
-from theory.symbolic.meanings import (
+from theory.symbolic.operations import Inner, MaxOver, Norm, SumOver
+from theory.symbolic.record import (
+    Entry,
     family,
     nonnegatives,
     positive,
     positive_integer,
     positives,
+    stated,
     symbol,
 )
-from theory.symbolic.operations import Inner, MaxOver, Norm, SumOver
-from theory.symbolic.record import Entry, stated
 
 length = positive_integer("length", "L", "number of tokens visible to the query")
 tokens = symbol("tokens", r"\{1, \dots, L\}", "tokens visible to the query")

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 
 import sympy as sp
 
-from theory.symbolic.meanings import MEANINGS
 from theory.symbolic.operations import Indicator, Inner, Mean, Norm, Over
-from theory.symbolic.record import Entry
+from theory.symbolic.record import MEANINGS, Entry
 
 POWERS: dict[str, int] = {"": 0, "norm": 1, "norm²": 2, "norm⁴": 4, "norm⁻¹": -1}
 """Power of the unit of value norms for each unit."""

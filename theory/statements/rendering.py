@@ -12,9 +12,8 @@ import sympy as sp
 from theory.errata.record import ERRATA, OF_NORMALISER, PREFACE, Erratum, sentences
 from theory.errors import InputError
 from theory.statements.dimensions import check
-from theory.symbolic.meanings import MEANINGS, Meaning, latex
 from theory.symbolic.operations import Inner, Mean, Norm, Over
-from theory.symbolic.record import LATEX_RELATIONS, Entry
+from theory.symbolic.record import LATEX_RELATIONS, MEANINGS, Entry, Meaning, latex
 
 Style = Literal["latex", "text", "python", "json"]
 

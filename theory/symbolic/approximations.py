@@ -15,9 +15,17 @@ from typing import Any
 
 import sympy as sp
 
-from theory.symbolic.meanings import nonnegative, positive, positives, real, reals
 from theory.symbolic.operations import Mean, SumOver
-from theory.symbolic.record import MEANS, MODEL_G, stated
+from theory.symbolic.record import (
+    MEANS,
+    MODEL_G,
+    nonnegative,
+    positive,
+    positives,
+    real,
+    reals,
+    stated,
+)
 from theory.symbolic.symbols import D, J, N, a, d, j, k, l, rho, sigma_of, sigma_ss
 
 GIVEN_T = f"{MODEL_G}; given ‖s‖² = t"

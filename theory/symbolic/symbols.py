@@ -6,7 +6,7 @@ rest). Definitions are in `theory.symbolic.definitions`, margins and bounds in
 `theory.symbolic.margins` and `theory.symbolic.theorems`. Imports sympy only.
 """
 
-from theory.symbolic.meanings import (
+from theory.symbolic.record import (
     family,
     integer,
     nonnegative,

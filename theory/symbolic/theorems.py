@@ -12,9 +12,9 @@ from functools import partial
 import sympy as sp
 
 from theory.symbolic.margins import TAIL, TAIL_SINK
-from theory.symbolic.meanings import MEANINGS
 from theory.symbolic.operations import MaxOver, Mean, MinOver, SumOver, as_written
 from theory.symbolic.record import (
+    MEANINGS,
     MODEL_G,
     NO_CONDITIONS,
     PRINTED_CONDITIONS,

@@ -17,8 +17,7 @@ import numpy as np
 from theory.arrays import BoolArray, FloatArray
 from theory.errors import InputError
 from theory.head.attention_profile import many_weights
-from theory.head.gram import Gram, LagGram
-from theory.head.similarity_decay import decaying
+from theory.head.gram import Gram, LagGram, decaying
 from theory.what_if.parameters import GRAM, PARAMETERS, PROFILE, Question
 
 AT_ONCE: Final = 2**21

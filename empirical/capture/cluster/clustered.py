@@ -23,7 +23,7 @@ from empirical.capture.measuring import Batch, Measured, Measuring
 from empirical.errors import InputError
 from empirical.sources.models import LoadedModel
 from empirical.store.journal import Entry, Place
-from empirical.store.settling import Drafts, drafted
+from empirical.store.shards import Drafts, drafted
 
 if TYPE_CHECKING:
     from distributed import Client

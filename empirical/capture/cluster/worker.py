@@ -29,7 +29,7 @@ from empirical.sources.models import LoadedModel
 from empirical.store.disk import writing
 from empirical.store.journal import Place, entry_of
 from empirical.store.layout import Encoder
-from empirical.store.settling import Drafts, drafted
+from empirical.store.shards import Drafts, drafted
 
 
 class Measurer(SameVersions):

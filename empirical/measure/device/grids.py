@@ -19,7 +19,7 @@ from torch import Tensor
 
 from empirical.measure.cosine_kernels import COSINE_BINS
 from empirical.measure.layer import lag_bins, position_blocks
-from empirical.measure.sizes import Sizes
+from empirical.measure.selection import Sizes
 
 BYTES: Final = 1 << 30
 """Temporary memory of a measurement, 1 GiB: bound of the cosines and distances of a chunk of heads,

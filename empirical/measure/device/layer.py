@@ -19,14 +19,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from empirical.measure.convention import Convention
 from empirical.measure.cosine_kernels import NO_PAIR
 from empirical.measure.device import cosines, grids
 from empirical.measure.device.cosines import Chunk
 from empirical.measure.device.grids import Grid
 from empirical.measure.device.selection import Selected, balls, by_weight, select
 from empirical.measure.layer import NAMES
-from empirical.measure.selection import MEASURES
+from empirical.measure.selection import MEASURES, Convention
 
 
 @torch.no_grad()

@@ -18,10 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from empirical.measure.convention import Convention
 from empirical.measure.device import grids
 from empirical.measure.device.selection import separability
-from empirical.measure.selection import MEASURES
+from empirical.measure.selection import MEASURES, Convention
 
 
 def generator(seed: Sequence[int], device: torch.device) -> torch.Generator:

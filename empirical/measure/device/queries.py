@@ -14,12 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from empirical.measure.convention import Convention
 from empirical.measure.device import grids, nulls
 from empirical.measure.device.selection import separability
 from empirical.measure.queries import Row, alike, near_last
-from empirical.measure.selection import MEASURES
-from empirical.measure.sizes import Sizes
+from empirical.measure.selection import MEASURES, Convention, Sizes
 from empirical.schema import BY_QUERY
 
 

@@ -21,10 +21,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from empirical.measure.convention import Convention
 from empirical.measure.device import grids
 from empirical.measure.device.grids import Grid, joined
-from empirical.measure.selection import MEASURES
+from empirical.measure.selection import MEASURES, Convention
 
 DISTANCE: Final = 10
 """Bytes per distance while balls are counted: inside, outside, and two comparisons."""

@@ -16,11 +16,11 @@ import numpy as np
 import xarray as xr
 
 from empirical.schema import Quantity
-from geostat.datasets.progress import Progress
+from geostat.datasets.overlap import Progress
 from geostat.datasets.separability import LETTERS, STATISTICS
 from geostat.datasets.variable import variables
 from geostat.statistics.arrays import FloatArray
-from theory.editions.sharp.many_heads import in_threads, workers
+from theory.editions.sharp.sharp_law import in_threads, workers
 from theory.evaluate.simulate import simulate
 from theory.head.gram import LagGram
 

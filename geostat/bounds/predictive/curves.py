@@ -24,14 +24,13 @@ from geostat.bounds.by_document import FITTED_GRAMS, envelope_grid
 from geostat.bounds.head import MEASURED, NEEDED, Groups, fitted_head, kv_head_of
 from geostat.bounds.predictive.check import DRAWS, Prediction, Profile, check, chosen_heads
 from geostat.bounds.predictive.variables import scored
-from geostat.datasets.overlap import overlapped
-from geostat.datasets.progress import Progress, part_of, tracked
+from geostat.datasets.overlap import Progress, overlapped, part_of, tracked
 from geostat.datasets.separability import STATISTICS
 from geostat.datasets.tokens import kv_head_of_head, layer_tokens
 from geostat.errors import InputError
 from geostat.statistics.arrays import FloatArray
 from theory.editions.predicted.predict import predict
-from theory.editions.sharp.many_heads import in_threads
+from theory.editions.sharp.sharp_law import in_threads
 from theory.head.gram import as_matrix
 
 ONLY_WEIGHTS: Final = "all but weights"

@@ -28,7 +28,7 @@ from empirical.schema import JACKKNIFE, Quantity
 from geostat.analyses.effective_size import PLAIN, Cell, crossing, crossing_of, star, star_of
 from geostat.analyses.head_regime_rules import REGIMES
 from geostat.datasets.variable import Value, mapped, stacked, variables, words_along
-from geostat.statistics.arrays import BoolArray, FloatArray, ratio
+from geostat.statistics.arrays import BoolArray, FloatArray, ranks, ratio
 from geostat.statistics.jackknife import (
     LEVEL,
     Estimate,
@@ -37,7 +37,6 @@ from geostat.statistics.jackknife import (
     leave_one_out_mean,
 )
 from geostat.statistics.losses import mean_over_documents
-from geostat.statistics.ranks import ranks
 
 CURVES: Final = ("precision", "recall", "f_outer", "f_inner")
 PREDICTORS: Final = {

@@ -23,7 +23,7 @@ from empirical.store.store import Store
 from empirical.tap.tap import TappedLayer, tap
 from geostat.analyses.effective_size import PLAIN, Cell, curve_of, next_size
 from geostat.analyses.head_regime_rules import REGIMES
-from geostat.datasets.queries import MEASURED
+from geostat.datasets.separability import MEASURED
 from geostat.experiments.ablation.budgets import WAYS, sizes_of_documents
 from geostat.experiments.ablation.context import plain_cell
 from geostat.experiments.ablation.dataset import (

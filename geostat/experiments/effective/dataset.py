@@ -21,10 +21,9 @@ from empirical.schema import Quantity
 from geostat.analyses.effective_size import Cell, curve_of, next_size, rises, star
 from geostat.datasets.separability import WITH_F
 from geostat.datasets.variable import Value, entries, interval, known, variables, words_along
-from geostat.statistics.arrays import FloatArray, ratio
+from geostat.statistics.arrays import FloatArray, ranks, ratio
 from geostat.statistics.jackknife import Estimate, document_mean, jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
-from geostat.statistics.ranks import ranks
 
 RANGES: Final = {"all": 1, "from 8": 8}
 """Ranges of N, with the smallest N of each."""

@@ -15,7 +15,7 @@ from empirical.sources.given import HeldModel
 from empirical.sources.texts import Corpus
 from empirical.store.store import Store
 from geostat.analyses.effective_size import PLAIN, Cell, curve_of, next_size
-from geostat.datasets.queries import MEASURED
+from geostat.datasets.separability import MEASURED
 from geostat.experiments.effective.dataset import cells_of, effective_dataset, over_sizes
 from geostat.experiments.effective.options import DRAWS, EffectiveOptions
 from geostat.experiments.scope import Scope

@@ -13,10 +13,9 @@ from empirical.sources.given import HeldModel
 from empirical.sources.texts import Corpus
 from empirical.store.store import Store
 from empirical.tap.tap import TappedLayer, tap
-from geostat.datasets.progress import tracked
+from geostat.datasets.overlap import tracked
 from geostat.errors import InputError
-from geostat.experiments.normaliser.dataset import normaliser_dataset
-from geostat.experiments.normaliser.numbers import SIZE, Heads, sizes_of
+from geostat.experiments.normaliser.dataset import SIZE, Heads, normaliser_dataset, sizes_of
 from geostat.experiments.normaliser.options import NormaliserOptions
 from geostat.experiments.session import model_of_run
 from geostat.options import capped

@@ -35,8 +35,7 @@ from geostat.fits.similarity.solver import (
 )
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
-from theory.head.gram import LagGram
-from theory.head.similarity_decay import constant, decaying
+from theory.head.gram import LagGram, constant, decaying
 
 CHUNK = 2**18
 """Numbers (rows × lags) processed at once: 2 MB per array, which fits in a cache."""

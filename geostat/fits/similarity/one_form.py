@@ -14,8 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from geostat.datasets.overlap import overlapped
-from geostat.datasets.progress import Progress, tracked
+from geostat.datasets.overlap import Progress, overlapped, tracked
 from geostat.datasets.variable import Value
 from geostat.fits.similarity.forms import (
     FORM,

@@ -18,7 +18,7 @@ from empirical.intervention import cut as cut_module
 from empirical.intervention.cut import MODES, Cut, cut_output, intervened, largest
 from empirical.intervention.loss import logits_of
 from empirical.intervention.rules import RANKINGS, SETS, Rows, attention, random, recent
-from empirical.sources.builtin_texts import topics
+from empirical.sources.builtin import topics
 from empirical.sources.windows import windows
 from empirical.tap.attention import QUERY_BLOCK, Scoring
 from empirical.tap.interface import Attention

@@ -21,8 +21,7 @@ from empirical.measure.layer import (
     position_blocks,
     principal_components,
 )
-from empirical.measure.selection import separability
-from empirical.measure.sizes import default_n
+from empirical.measure.selection import default_n, separability
 from empirical.schema import CAPTURE
 
 

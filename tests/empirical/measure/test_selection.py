@@ -13,9 +13,7 @@ from support import loops
 from support.places import GOLDEN
 from support.raising import refused
 
-from empirical.measure.convention import Convention
-from empirical.measure.selection import order_by_weight, separability
-from empirical.measure.sizes import default_n
+from empirical.measure.selection import Convention, default_n, order_by_weight, separability
 
 CASES = [
     case

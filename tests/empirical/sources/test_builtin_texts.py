@@ -11,8 +11,8 @@ import pytest
 from support.families import builtin_model
 from support.raising import refused
 
-from empirical.sources import builtin_texts
-from empirical.sources.builtin_texts import CODE, DESCRIBED, KINDS, all_kinds, named, topics
+from empirical.sources import builtin
+from empirical.sources.builtin import CODE, DESCRIBED, KINDS, all_kinds, named, topics
 from empirical.sources.windows import windows
 
 PARAGRAPH = 100
@@ -81,6 +81,6 @@ def test_a_built_in_text_is_found_by_name():
 def test_a_python_without_sources_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(builtin_texts.sysconfig, "get_path", lambda name: str(tmp_path))
+    monkeypatch.setattr(builtin.sysconfig, "get_path", lambda name: str(tmp_path))
     with refused(rf"^{tmp_path}/calendar.py: cannot be read \(No such file or .*builtin:topics"):
         list(named("builtin:code"))

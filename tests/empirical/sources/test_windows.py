@@ -22,7 +22,7 @@ from transformers import PreTrainedConfig, PreTrainedTokenizerBase, PreTrainedTo
 from transformers.utils import logging
 
 from empirical.errors import InputError
-from empirical.sources.builtin_texts import topics
+from empirical.sources.builtin import topics
 from empirical.sources.texts import Corpus, Document
 from empirical.sources.windows import (
     LEAST_LENGTH,

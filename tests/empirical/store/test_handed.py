@@ -15,8 +15,7 @@ from empirical.errors import InputError, StoreError
 from empirical.store.journal import Entry, Place, entry_of, file_of, place_beside
 from empirical.store.layout import Encoder
 from empirical.store.lock import alone
-from empirical.store.settling import drafted
-from empirical.store.shards import DOCUMENTS
+from empirical.store.shards import DOCUMENTS, drafted
 from empirical.store.store import Store
 
 

@@ -19,14 +19,14 @@ from support.raising import raising
 from support.stores import MANY, NORMS, add, arrays, names, row, store_of, wide_store
 
 from empirical.errors import InputError, StoreError
-from empirical.store import journal, settling
+from empirical.store import journal
+from empirical.store import shards as settling
 from empirical.store.integrity import check, damages
 from empirical.store.journal import file_of, link, read_rows
 from empirical.store.layout import Encoder
 from empirical.store.lock import alone
 from empirical.store.manifest import mark_of, read_root
-from empirical.store.settling import settle
-from empirical.store.shards import DOCUMENTS, lengths
+from empirical.store.shards import DOCUMENTS, lengths, settle
 from empirical.store.store import Store
 
 

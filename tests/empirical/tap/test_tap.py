@@ -16,7 +16,7 @@ from support.families import FAMILIES, OTHERS, WINDOW, builtin_model, tiny, toke
 from support.raising import refused
 
 import empirical.tap.tap as tap_module
-from empirical.sources.builtin_texts import topics
+from empirical.sources.builtin import topics
 from empirical.sources.windows import windows
 from empirical.tap.attention import QUERY_BLOCK, Scoring, analysed_row
 from empirical.tap.interface import NAME

@@ -10,7 +10,7 @@ from geostat.bounds.head import FittedHead
 from geostat.datasets.separability import WITH_F
 from theory.evaluate.envelopes import envelopes
 from theory.evaluate.simulate import simulate
-from theory.head.similarity_decay import offset_exponential
+from theory.head.gram import offset_exponential
 
 TOKENS, DIMENSION, DRAWS = 24, 16, 4000
 GRID = np.array([1, 2, 5, 12, TOKENS])

@@ -15,16 +15,14 @@ from support.runs import loaded, random_windows
 from support.spine import run_tree
 
 import theory
-from empirical.measure.convention import Convention
-from empirical.measure.selection import separability
+from empirical.measure.selection import Convention, separability
 from empirical.tap.tap import tap
 from geostat.bounds.by_document import envelope_grid, measured_curves
 from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.gaps import gap_error
 from geostat.datasets.separability import ALL_BOUNDS, WITH_F
 from geostat.errors import InputError
-from theory.head.gram import LagGram, feasible_edge
-from theory.head.similarity_decay import offset_exponential
+from theory.head.gram import LagGram, feasible_edge, offset_exponential
 
 LENGTH = 30
 TABULATED = 2e-8

@@ -9,8 +9,7 @@ from support.model_g import gram_of
 from support.places import DOCS
 from support.synthetic import capture_of
 
-from empirical.measure.selection import separability
-from empirical.measure.sizes import default_n
+from empirical.measure.selection import default_n, separability
 from geostat.bounds.by_document import envelope_grid, evaluate
 from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.overall import overall
@@ -18,7 +17,7 @@ from geostat.datasets.separability import ALL_BOUNDS
 from studies.bounds import DECAY, DIMENSION, OFFSET, SINK_COSINE, SINK_NORM
 from studies.weights import DOCUMENTS, PlantedWeights, draw, plant
 from theory.evaluate.simulate import draw_directions
-from theory.head.similarity_decay import offset_exponential
+from theory.head.gram import offset_exponential
 
 HEADS, TOKENS = 24, 129
 SIZES = envelope_grid(default_n(TOKENS))

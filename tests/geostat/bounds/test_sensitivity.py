@@ -8,8 +8,8 @@ from support.spine import Finished
 
 from geostat.bounds.sensitivity import CHANGED, STEPS, sensitivity
 from theory.evaluate.envelopes import envelope as bounds_of
+from theory.head.gram import offset_exponential
 from theory.head.projection import project
-from theory.head.similarity_decay import offset_exponential
 
 LAYER = 1
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from support.fuzz import call, command_lines, held, judged, numbers, outs
 from support.spine import Finished
 
-from empirical.sources import builtin, builtin_texts, checkpoints, models, texts
+from empirical.sources import builtin, checkpoints, models, texts
 from empirical.store import stored_run
 from empirical.store.journal import read_rows
 from empirical.store.store import Store
@@ -88,7 +88,7 @@ def quick(here: Path, monkeypatch, displayed, read_once, one_figure, same_result
     monkeypatch.setattr(listed, "draw", lambda *given, **how: Figure())
     for name in ("write_figure", "write_caption", "write_table"):
         monkeypatch.setattr(listed, name, lambda *given, **how: [])
-    monkeypatch.setattr(builtin_texts, "named", lambda name: texts.from_paths([here / "notes"]))
+    monkeypatch.setattr(builtin, "named", lambda name: texts.from_paths([here / "notes"]))
     monkeypatch.setattr(page, "write_page", lambda tree, out, **how: Path(out) / "report.html")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.chdir(here)

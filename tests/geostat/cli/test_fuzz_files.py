@@ -21,7 +21,7 @@ from empirical.sources import checkpoints, texts
 from empirical.store.manifest import digests
 from empirical.store.store import Store
 from geostat.runs import files
-from geostat.runs.methods.accessor import RunMethods
+from geostat.runs.accessor import RunMethods
 from reports.errors import InputError as ReportError
 
 

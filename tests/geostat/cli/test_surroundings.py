@@ -27,7 +27,7 @@ def test_a_removed_working_folder_is_one_line(tmp_path: Path):
 
 
 NO_THREADS = f"""
-from empirical.store.settling import RunFiles
+from empirical.store.shards import RunFiles
 get = RunFiles.get
 async def refused(self, key, *more, **further):
     if key.count("/") > 1:  # metadata of the arrays, which zarr reads side by side

@@ -34,7 +34,7 @@ from geostat.experiments.effective.dataset import effective_dataset
 from geostat.fits.norms.fit import fit_norms
 from geostat.fits.similarity.fit import fit_similarity
 from geostat.paper import REPORTED
-from reports.comparison.tables import comparison_tables
+from reports.comparison import comparison_tables
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -276,7 +276,7 @@ def test_the_same_comparison_from_python(
 ):
     written = []
     monkeypatch.setattr(
-        "reports.comparison.page.write_comparison", lambda found, out: written.append((found, out))
+        "reports.comparison.write_comparison", lambda found, out: written.append((found, out))
     )
     again = gs.compare([gs.open(pair[0]), pair[1]], quick=True, out=tmp_path / "out")
     np.testing.assert_array_equal(again["estimate"].values, data["estimate"].values)

@@ -12,9 +12,9 @@ from geostat.comparison.runs import groups_of
 from geostat.datasets.parts import by_part, joined, layers_by_tokens, parts
 from geostat.display.tree import with_display
 from geostat.runs import stages
+from geostat.runs.accessor import RunMethods
 from geostat.runs.groups import joined as with_groups
 from geostat.runs.groups import measured, tree_of
-from geostat.runs.methods.accessor import RunMethods
 from geostat.topics.claims import enforce_requirements, requirement, share
 from reports.page import page
 from reports.run import Run

@@ -11,7 +11,7 @@ from empirical.capture.observers import Baselines, Geometry, QueryMeans
 from empirical.sources.queries import Queries
 from geostat.analyses.sink import Table
 from geostat.bounds.overall import mean_and_error
-from geostat.datasets.queries import AVERAGED, over_queries, queries_in_words
+from geostat.datasets.separability import AVERAGED, over_queries, queries_in_words
 from geostat.fits.weights.fit import layer_weights
 from geostat.runs import stages
 from geostat.runs.groups import joined, measured, tree_of

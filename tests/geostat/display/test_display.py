@@ -8,7 +8,7 @@ from support.experiments import full
 from support.reports_tree import POSITIONS, run_tree
 
 from geostat import paper
-from geostat.display.assumptions import weight_means
+from geostat.display.head_curves import weight_means
 from geostat.display.results import (
     LEAST_CELLS,
     form_counts,

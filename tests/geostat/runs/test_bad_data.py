@@ -13,7 +13,7 @@ import xarray as xr
 from support.spine import run_tree
 
 import geostat as gs
-from geostat.datasets.flags import reasons
+from geostat.datasets.variable import reasons
 
 Spoil = Callable[[xr.Dataset], None]
 slow = pytest.mark.slow

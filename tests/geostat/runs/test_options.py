@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from empirical.measure.sizes import default_n
+from empirical.measure.selection import default_n
 from empirical.sources.windows import LEAST_LENGTH
 from geostat.cli.theory import statement
 from geostat.datasets.tokens import head_indices
@@ -19,7 +19,7 @@ from geostat.experiments.normaliser.measure import lengths_of
 from geostat.options import named_heads
 from geostat.runs import measurement
 from geostat.runs.options import CaptureOptions, ConfrontOptions
-from geostat.what_if.start import measured_of_head
+from geostat.what_if.answer import measured_of_head
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import xarray as xr
 
 from empirical.errors import StoreError
 from geostat.errors import InputError, shown_whole
-from geostat.runs.methods.accessor import RunMethods
+from geostat.runs.accessor import RunMethods
 from geostat.runs.render import _checked_folder
 
 

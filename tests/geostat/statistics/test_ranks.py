@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from geostat.statistics.ranks import ranks
+from geostat.statistics.arrays import ranks
 
 
 @pytest.mark.parametrize("kinds", [1, 3, 1000])

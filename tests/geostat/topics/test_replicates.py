@@ -7,9 +7,9 @@ from support.spine import Finished
 
 from empirical.schema import Quantity
 from geostat.analyses.kinds_of_text import QUANTITIES
-from geostat.fits.norms.variables import HEADS
-from geostat.fits.similarity.variables import BY_FORM, BY_HEAD
-from geostat.fits.weights.variables import RECORDS
+from geostat.fits.norms.fit import HEADS
+from geostat.fits.similarity.fit import BY_FORM, BY_HEAD
+from geostat.fits.weights.fit import RECORDS
 from geostat.statistics.jackknife import jackknife
 from geostat.topics.claims import CLAIMS, replicates
 from geostat.topics.records import Claim

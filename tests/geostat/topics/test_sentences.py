@@ -15,8 +15,8 @@ import geostat as gs
 from geostat.runs.groups import joined
 from geostat.topics import norms, similarity, weights
 from geostat.topics.claims import read_tolerances
+from geostat.topics.records import quartiles
 from geostat.topics.summary import READING, summarise
-from geostat.topics.words import quartiles
 from reports.text.number import rounded
 from theory.statements import catalogue
 

@@ -8,9 +8,8 @@ import xarray as xr
 from support.spine import Finished
 
 import geostat as gs
-from geostat.what_if.answer import answer
+from geostat.what_if.answer import answer, from_head
 from geostat.what_if.options import WhatIfOptions
-from geostat.what_if.start import from_head
 from geostat.what_if.studies import lines_of
 from theory.what_if.parameters import LOWER
 

@@ -9,12 +9,11 @@ import xarray as xr
 from support.spine import Finished
 
 from geostat.errors import InputError
-from geostat.what_if.answer import answer
+from geostat.what_if.answer import answer, from_head, parse
 from geostat.what_if.options import WhatIfOptions
-from geostat.what_if.start import from_head, parse
 from geostat.what_if.studies import whatif
 from theory.errors import InputError as TheoryError
-from theory.head.similarity_decay import offset_exponential
+from theory.head.gram import offset_exponential
 from theory.what_if.parameters import PARAMETERS
 
 SMALL = {"L": 64, "rho0": 0.0, "eta": 0.1, "p_sink": 0.05}

@@ -13,9 +13,8 @@ from support.spine import Finished, geostat, refused
 import geostat as gs
 from empirical.errors import InputError as MeasurementError
 from geostat.errors import InputError
-from geostat.what_if.answer import answer
+from geostat.what_if.answer import answer, from_head, is_file, measured_of_head, read_gram
 from geostat.what_if.options import WhatIfOptions
-from geostat.what_if.start import from_head, is_file, measured_of_head, read_gram
 from theory.head.gram import smallest_eigenvalue
 from theory.head.projection import nearest_correlation
 from theory.what_if.given_gram import measured_gram

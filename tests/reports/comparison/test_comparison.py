@@ -14,9 +14,7 @@ from matplotlib.text import Annotation, Text
 from support.comparisons import compared, of_many, shorter
 from support.spine import Finished
 
-from reports.comparison.figures import plans, spaced
-from reports.comparison.page import write_comparison
-from reports.comparison.tables import REPORTED, comparison_tables
+from reports.comparison import REPORTED, comparison_tables, plans, spaced, write_comparison
 from reports.figures import style
 from reports.figures.plan import draw
 

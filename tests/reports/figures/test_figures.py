@@ -17,8 +17,7 @@ from support.reports_tree import N, group, run_tree, with_groups
 from geostat.display.results import CONTRIBUTIONS, SELECTED
 from reports.errors import InputError
 from reports.figures import style
-from reports.figures.caption import Caption, figures_of
-from reports.figures.plan import PLANS, draw, write_caption
+from reports.figures.plan import PLANS, Caption, draw, figures_of, write_caption
 from reports.run import Run
 from reports.topics import listed
 from reports.topics.assumptions import caption_weights, figure_weights

@@ -9,9 +9,9 @@ from fontTools import subset
 from matplotlib.figure import Figure
 from support.reports_tree import run_tree
 
-from reports.figures import rendering, style
-from reports.figures.plan import draw
-from reports.figures.rendering import rendered
+from reports.figures import plan as rendering
+from reports.figures import style
+from reports.figures.plan import draw, rendered
 from reports.run import Run
 from reports.topics.listed import FIGURES
 

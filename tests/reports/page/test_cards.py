@@ -7,7 +7,7 @@ import pytest
 from support.reports_tree import KEY_RESULTS, run_tree
 
 from reports.errors import InputError
-from reports.figures.sparkline import sparkline
+from reports.figures.shapes import sparkline
 from reports.page.cards import ENTRY_OF, cards
 from reports.run import Run, key_results
 

@@ -19,8 +19,7 @@ from reports.page.header import duration, entries, header, parity, warnings
 from reports.page.page import template, write_page
 from reports.page.svg import inline_svg, panels
 from reports.run import Run
-from reports.tables.cells import text, whole
-from reports.tables.table import Table
+from reports.tables.table import Table, text, whole
 from reports.topics.listed import plans
 
 FOREIGN = "<b>$x_1$&"

@@ -18,14 +18,13 @@ from support.verdicts import judged
 import geostat as gs
 from empirical.store.store import Store
 from geostat.display.tree import with_display
-from reports.comparison.tables import comparison_tables
+from reports.comparison import comparison_tables
 from reports.run import Run, parts
-from reports.tables.cells import mixed, number, percentage, text, whole
 from reports.tables.paper import PACKAGES, document, latex
-from reports.tables.table import Table
+from reports.tables.table import Table, mixed, number, percentage, text, whole
 from reports.topics import separability, sink_and_regimes
 from reports.topics.listed import tables
-from reports.what_if.table import table_of_elasticities, table_of_study
+from reports.what_if import table_of_elasticities, table_of_study
 
 REPORT = ROOT / "report" / "run.zarr"
 HOSTILE = r"a_b%&#{}\$<script>"

@@ -10,9 +10,8 @@ from support.reports_tree import run_tree
 from support.verdicts import judged
 
 from reports.tables import paper
-from reports.tables.cells import between, missing, mixed, number, percentage, text, whole
 from reports.tables.paper import PLACES, Column, latex, plain, scientific
-from reports.tables.table import Table
+from reports.tables.table import Table, between, missing, mixed, number, percentage, text, whole
 from reports.topics.listed import tables
 
 ALL_TABLES = tables(run_tree()) | tables(judged())

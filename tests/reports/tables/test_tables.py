@@ -22,8 +22,7 @@ from support.reports_tree import (
 
 from reports.errors import InputError
 from reports.run import Run
-from reports.tables.cells import mixed, number, text
-from reports.tables.table import Table
+from reports.tables.table import Table, mixed, number, text
 from reports.text.number import MISSING, percent
 from reports.topics.bounds import caption_coverage
 from reports.topics.listed import tables, write_tables

@@ -7,8 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import QuadMesh
 
 import geostat as gs
-from reports.what_if.figure import draw_study, unreadable
-from reports.what_if.table import table_of_study
+from reports.what_if import draw_study, table_of_study, unreadable
 
 N = np.arange(1, 5)
 

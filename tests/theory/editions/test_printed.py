@@ -33,8 +33,8 @@ from theory.head.ranked import Ranked, Summary, rank_tokens, ranked, summarise
 from theory.head.results import BOUNDS
 from theory.statements import catalogue
 from theory.symbolic import margins, symbols, theorems
-from theory.symbolic.meanings import MEANINGS
 from theory.symbolic.operations import spell_out
+from theory.symbolic.record import MEANINGS
 
 THEORY = names_of("theory")
 RUNS = [(name, run) for name in THEORY for run in range(len(CASES[name]["runs"]))]

@@ -12,7 +12,7 @@ from theory.editions.printed import harmonic
 from theory.errata import counterexamples, record
 from theory.evaluate.envelopes import envelope
 from theory.evaluate.simulate import simulate
-from theory.head.similarity_decay import exponential
+from theory.head.gram import exponential
 from theory.paper_tables.table_2 import figure_4_profile
 from theory.statements import catalogue
 from theory.symbolic import symbols, theorems

@@ -15,14 +15,13 @@ from support.model_g import assert_same
 from support.strategies import DrawnHead, heads
 
 import theory
-from theory.editions.sharp.many_heads import TABULATED_FROM, law_table
 from theory.editions.sharp.sharp_kernels import look_up
+from theory.editions.sharp.sharp_law import TABULATED_FROM, law_table
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope, envelopes, envelopes_by_edition
 from theory.evaluate.simulate import simulate
-from theory.head.gram import LagGram
+from theory.head.gram import LagGram, exponential, offset_exponential
 from theory.head.results import BOUNDS, CLAIMS, Envelope, Validity
-from theory.head.similarity_decay import exponential, offset_exponential
 
 ALPHA = np.array([0.5, 0.05, 0.1, 0.35])
 IMPOSSIBLE = exponential(0.1, 0.99, 4)

@@ -9,9 +9,9 @@ from support.model_g import assert_same, gram_of
 from theory.editions.sharp.sharp_kernels import pairwise_sum, rank_and_sum
 from theory.evaluate import many_profiles
 from theory.evaluate.envelopes import envelope, envelopes, envelopes_by_edition
+from theory.head.gram import exponential
 from theory.head.ranked import Extremes, extremes_of, rank_tokens, summarise
 from theory.head.results import BOUNDS, Validity
-from theory.head.similarity_decay import exponential
 
 SIZES = np.array([17, 1, 2, 39, 5, 5, 40, 41])
 KINDS = pytest.mark.parametrize(

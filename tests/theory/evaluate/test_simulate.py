@@ -8,8 +8,7 @@ from theory.errors import InputError
 from theory.evaluate import simulate as simulation
 from theory.evaluate.envelopes import envelope
 from theory.evaluate.simulate import draw_directions, separability_of_draws, simulate
-from theory.head.gram import Gram, LagGram
-from theory.head.similarity_decay import exponential, offset_exponential
+from theory.head.gram import Gram, LagGram, exponential, offset_exponential
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from theory.errors import InputError
-from theory.head.gram import LagGram, as_matrix, feasible_edge, is_feasible, smallest_eigenvalue
+from theory.head.gram import (
+    LagGram,
+    as_matrix,
+    constant,
+    decaying,
+    exponential,
+    feasible_edge,
+    is_feasible,
+    offset_exponential,
+    smallest_eigenvalue,
+)
 from theory.head.projection import nearest_correlation, project
-from theory.head.similarity_decay import constant, decaying, exponential, offset_exponential
 
 
 @given(st.integers(2, 40), st.floats(0.02, 4), st.floats(0, 0.95))

@@ -5,7 +5,7 @@ import pytest
 
 from theory.paper_tables.table_1 import ROWS, printed_partials, settled, sign_of
 from theory.statements import catalogue
-from theory.symbolic.meanings import MEANINGS
+from theory.symbolic.record import MEANINGS
 
 # THEORY of the paper settled: the sign of the printed lower bound where Δ, Δ₀ > 0.
 SIGNS = {

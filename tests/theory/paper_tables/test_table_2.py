@@ -10,7 +10,7 @@ from support.heads import phases
 from theory.arrays import selection_order
 from theory.evaluate.envelopes import envelope
 from theory.head.attention_profile import WeightProfile, regimes
-from theory.head.similarity_decay import exponential
+from theory.head.gram import exponential
 from theory.paper_tables.table_2 import (
     TABLE_2,
     entry_order,
@@ -22,7 +22,7 @@ from theory.paper_tables.table_2 import (
 )
 from theory.statements import catalogue
 from theory.symbolic import margins, symbols
-from theory.symbolic.meanings import MEANINGS
+from theory.symbolic.record import MEANINGS
 
 SIZES = [st.integers(0, 12), st.integers(0, 24), st.integers(0, 16)]
 

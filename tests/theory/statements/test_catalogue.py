@@ -15,8 +15,8 @@ import theory
 from theory.errors import InputError
 from theory.statements import catalogue, dimensions, rendering
 from theory.symbolic import margins, symbols, theorems
-from theory.symbolic.meanings import MEANINGS
 from theory.symbolic.operations import MaxOver, Over, SumOver, spell_out
+from theory.symbolic.record import MEANINGS
 
 LEGENDS = {
     "6": {"i": "a token", "j": "a token"},

@@ -23,8 +23,8 @@ from theory.head.ranked import rank_tokens, summarise
 from theory.statements import catalogue, dimensions, rendering
 from theory.symbolic import approximations as x
 from theory.symbolic import symbols as s
-from theory.symbolic.meanings import latex
 from theory.symbolic.operations import spell_out
+from theory.symbolic.record import latex
 
 SEEDS = (0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4)))
 

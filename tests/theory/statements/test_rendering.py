@@ -14,8 +14,8 @@ import sympy as sp
 from theory.normaliser.expressions import tokens
 from theory.statements import catalogue, dimensions, rendering
 from theory.symbolic import symbols
-from theory.symbolic.meanings import MEANINGS
 from theory.symbolic.operations import Indicator, Inner, Mean, Norm, spell_out
+from theory.symbolic.record import MEANINGS
 
 SETS = {symbols.I_N: [0, 1, 2], symbols.I_content: [1, 2], symbols.J: [3, 4]}
 SETS |= {tokens: [0, 1, 2, 3, 4]}

@@ -11,9 +11,8 @@ from support.model_g import assert_same, gram_of
 
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
-from theory.head.gram import LagGram, smallest_eigenvalue
+from theory.head.gram import LagGram, offset_exponential, smallest_eigenvalue
 from theory.head.projection import nearest_correlation
-from theory.head.similarity_decay import offset_exponential
 from theory.what_if import grid
 from theory.what_if.crossing import find_crossing
 from theory.what_if.given_gram import Measured, measured_gram

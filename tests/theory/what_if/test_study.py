@@ -12,8 +12,7 @@ from support.model_g import assert_same
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
 from theory.head.attention_profile import WeightProfile, many_weights
-from theory.head.gram import smallest_eigenvalue
-from theory.head.similarity_decay import decaying, offset_exponential
+from theory.head.gram import decaying, offset_exponential, smallest_eigenvalue
 from theory.what_if.crossing import find_crossing
 from theory.what_if.parameters import BOUNDS, LOWER
 from theory.what_if.study import Question, heads_of, study

@@ -21,7 +21,7 @@ from empirical.capture.layer_view import RunShape
 from empirical.capture.measuring import Batch, Measuring
 from empirical.capture.observers import Geometry
 from empirical.errors import InputError
-from empirical.measure.convention import Convention
+from empirical.measure.selection import Convention
 from empirical.sources.queries import LAST
 from empirical.store.journal import place_beside
 from empirical.store.store import Store

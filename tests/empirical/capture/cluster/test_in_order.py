@@ -21,7 +21,7 @@ from empirical.capture.observers import Baselines, Geometry
 from empirical.capture.source import Tapped
 from empirical.store.journal import Place, entry_of
 from empirical.store.layout import Encoder
-from empirical.store.settling import Drafts, drafted
+from empirical.store.shards import Drafts, drafted
 from empirical.store.store import Store
 
 

@@ -13,10 +13,9 @@ from support.layers import Layer, layers
 
 from empirical.measure import layer as reference
 from empirical.measure import queries as reference_queries
-from empirical.measure.convention import Convention
 from empirical.measure.device import layer, nulls, queries
 from empirical.measure.queries import Row
-from empirical.measure.selection import MEASURES, Selection, order_by_weight
+from empirical.measure.selection import MEASURES, Convention, Selection, order_by_weight
 from empirical.schema import f_scores
 
 EPS = float(np.finfo(np.float32).eps)

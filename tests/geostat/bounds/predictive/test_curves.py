@@ -18,8 +18,7 @@ from geostat.errors import InputError
 from geostat.statistics.jackknife import leave_one_out_mean
 from theory.editions.predicted.predict import Prediction, predict
 from theory.evaluate.simulate import simulate
-from theory.head.gram import LagGram
-from theory.head.similarity_decay import offset_exponential
+from theory.head.gram import LagGram, offset_exponential
 
 TOKENS, DIMENSION, DOCUMENTS, LAYERS, HEADS, KV_HEADS = 40, 32, 4, 2, 4, 2
 N = np.array([1, 2, 3, 4, 6, 8, 10, 20, 40])

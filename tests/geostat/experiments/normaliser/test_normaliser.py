@@ -17,9 +17,17 @@ import geostat as gs
 from empirical.store.store import Store
 from geostat.display.tree import PAPER
 from geostat.experiments.normaliser import dataset
-from geostat.experiments.normaliser.dataset import RECORDS, records, size_of_paper
+from geostat.experiments.normaliser.dataset import (
+    RECORDS,
+    SIZE,
+    TEMPERATURES,
+    Heads,
+    of_length,
+    records,
+    size_of_paper,
+    sizes_of,
+)
 from geostat.experiments.normaliser.measure import lengths_of
-from geostat.experiments.normaliser.numbers import SIZE, TEMPERATURES, Heads, of_length, sizes_of
 from theory.normaliser.normalisers import jacobian, weights
 
 LENGTHS = [16, 24, LENGTH]

@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from support.synthetic import Sizes, Truth, assert_covered, capture
 
-from geostat.datasets.flags import reasons
+from geostat.datasets.variable import reasons
 from geostat.fits.norms import fit as norms
 from geostat.fits.norms.fit import fit_norms
 from geostat.statistics.least_squares import LMFIT_KEYWORDS

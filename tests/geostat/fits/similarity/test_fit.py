@@ -4,7 +4,7 @@ import xarray as xr
 from numpy.testing import assert_allclose
 from support.synthetic import Sizes, Spread, Truth, assert_covered, capture
 
-from geostat.datasets.flags import reasons
+from geostat.datasets.variable import reasons
 from geostat.fits.similarity import forms
 from geostat.fits.similarity.fit import fit_similarity, layer_cosines
 from geostat.fits.similarity.forms import FORM, FORMS, by_lag, solve

@@ -8,8 +8,8 @@ import xarray as xr
 from support.spine import Finished
 
 from geostat.display import tree
+from geostat.runs import accessor
 from geostat.runs.groups import tree_of
-from geostat.runs.methods import accessor
 
 assert accessor.RunMethods
 

@@ -15,7 +15,7 @@ from theory.editions.conditional.conditional_edition import conditional_bounds
 from theory.editions.conditional.quadrature_error import TOLERANCE
 from theory.editions.conditional.sphere import sphere_bounds
 from theory.editions.sharp.sharp_law import best_bounds, pairwise_law
-from theory.evaluate import by_edition
+from theory.evaluate import envelopes
 from theory.evaluate.envelopes import envelope
 from theory.evaluate.simulate import simulate
 from theory.head.results import BOUNDS
@@ -103,7 +103,7 @@ def test_what_may_be_too_far_off_is_flagged_and_left_to_sharp(
     head, summary = one_selection()
     sharp = best_bounds(pairwise_law(head, summary, 0, 16), followup=False)
     monkeypatch.setattr(one_token, "NODES_MOST", 64)
-    for module in (conditional_edition, quadrature_error, by_edition):
+    for module in (conditional_edition, quadrature_error, envelopes):
         monkeypatch.setattr(module, "WITHIN", 1e-9)
     found = conditional_bounds(head, summary, 0, 16, followup=False)
     assert found.error > 1e-9

@@ -34,10 +34,9 @@ from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
 from theory.evaluate.simulate import simulate
 from theory.head.attention_profile import WeightProfile, value_norm_profile
-from theory.head.gram import LagGram, feasible_edge
+from theory.head.gram import LagGram, exponential, feasible_edge, offset_exponential
 from theory.head.ranked import rank_tokens
 from theory.head.results import QUANTITIES
-from theory.head.similarity_decay import exponential, offset_exponential
 
 # Simulated truth, 70 heads and 420 rows: L 16..256, d 8..128, β .03..1.5, offsets 0, .2, .5, ρ₀ of
 # both signs, N 2..128.

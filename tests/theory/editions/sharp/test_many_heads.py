@@ -6,9 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from theory.editions.sharp.many_heads import in_threads
 from theory.editions.sharp.sharp_kernels import bounds_of_sums
-from theory.editions.sharp.sharp_law import PairwiseLaw, best_bounds
+from theory.editions.sharp.sharp_law import PairwiseLaw, best_bounds, in_threads
 
 
 def threads_of(tasks: int) -> list[threading.Thread]:

@@ -11,8 +11,8 @@ from theory.arrays import FloatArray
 from theory.editions.sharp.sharp_law import PairwiseLaw, best_bounds, pairwise_law
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
+from theory.head.gram import exponential
 from theory.head.ranked import rank_tokens, summarise
-from theory.head.similarity_decay import exponential
 
 CASES = json.loads((GOLDEN / "sharp.json").read_text())["cases"]
 

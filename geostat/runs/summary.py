@@ -20,7 +20,7 @@ from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 from geostat.datasets.parts import PART, parts
 from geostat.errors import printable
 from geostat.runs.groups import group_of, joined
-from geostat.runs.methods.selection import selection_note
+from geostat.runs.selection import selection_note
 from geostat.topics.verdicts import counted_claims
 from reports.text.latex import text_latex
 from reports.text.printable import no_formula

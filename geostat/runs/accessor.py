@@ -16,12 +16,12 @@ from geostat.display.tree import with_display
 from geostat.errors import one_error, printable, shown_whole
 from geostat.runs import answers
 from geostat.runs.groups import ASSUMPTIONS, tree_of
-from geostat.runs.methods.selection import SELECTION, selected, selection_note
+from geostat.runs.selection import SELECTION, selected, selection_note
 from geostat.topics.summary import as_line
 from geostat.topics.verdicts import counted_claims
 
 if TYPE_CHECKING:
-    from geostat.runs.methods.summary import RunSummary
+    from geostat.runs.summary import RunSummary
 
 
 @one_error
@@ -43,7 +43,7 @@ def summary(run: xr.DataTree, fits: xr.DataTree | None = None) -> RunSummary:
     >>> print(summary(gs.open("report")).tables[1].as_text().splitlines()[0].strip())
     Assumption 1: norms of value vectors
     """
-    from geostat.runs.methods.summary import summarised
+    from geostat.runs.summary import summarised
 
     with shown_whole("the run"):
         return summarised(run, fits)
@@ -94,7 +94,7 @@ class RunMethods:
     def sel(self, **labels: Any) -> xr.DataTree:
         """Select a part of a run by labels of `document`, `layer`, `head` or `kv_head`.
 
-        See `geostat.runs.methods.selection.selected`.
+        See `geostat.runs.selection.selected`.
 
         >>> import geostat as gs
         >>> part = gs.open("report").geostat.sel(layer=slice(1, 2))
@@ -150,7 +150,7 @@ def as_text(run: xr.DataTree) -> str:
 
 def as_html(run: xr.DataTree) -> str:
     """Return the representation as an HTML fragment; see `reports.page.notebook`."""
-    from geostat.runs.methods.summary import summarised
+    from geostat.runs.summary import summarised
     from reports.page.notebook import Shown, fragment
 
     fits = {name: run[name].to_dataset() for name in run.children if name != "verdicts"}

@@ -1,1 +1,0 @@
-"""Accessor `run.geostat`: representation, summary and selection of a run."""

@@ -1,1 +1,0 @@
-"""Comparison of several runs: figures, tables, page."""
