@@ -350,7 +350,7 @@ def with_current_names(group: str, dataset: xr.Dataset) -> xr.Dataset:
         current = RENAMED.get(group, {}).get(base, base.replace("loss_left_out", "loss_held_out"))
         if current != base:
             names[name] = current + name.removeprefix(base)
-    if group == "sink":
+    if group == "sink" and "measure" in dataset.variables:
         labels = dataset["measure"].str.replace("value_heads", "kv_heads")
         dataset = dataset.assign_coords(measure=labels.assign_attrs(dataset["measure"].attrs))
     return dataset.rename(names) if names else dataset

@@ -91,9 +91,9 @@ def capture(
         hash_weights: whether to hash the weights of a model in memory.
         {options}
 
-    `count` defaults to 8 named documents, or to all documents in memory. An equal run at `out` is
-    completed; a different run is refused. `client` is a Dask distributed client, or an address such
-    as "local:2".
+    `count` defaults to 8 named documents, or to all documents in memory. A run at `out` with the
+    same settings is completed; a different run is refused. `client` is a Dask distributed client,
+    or an address such as "local:2".
 
     Raises:
         InputError: for bad input.
@@ -120,7 +120,7 @@ def fit(run: xr.DataTree, *, save: str | Path | None = None, client: Any = None)
     Args:
         run: a captured run.
         save: the run's store, to write the fits into; None writes nothing.
-        client: a Dask client, whose workers fit, or an address such as "local:2".
+        client: a Dask client whose workers compute the fits, or an address such as "local:2".
 
     Returns:
         DataTree with /norms, /similarity and /weights by head, and /pooled by layer, for the whole

@@ -109,7 +109,8 @@ def _usage_message(error: Any) -> str:
         parameter.name == "text" for parameter in error.ctx.command.params
     )
     repeat = " Repeat --text for each text." if takes_text and "extra argument" in message else ""
-    return f"{message}.{repeat} See `{command} --help`."
+    end = "" if message.endswith(("?", "?)")) else "."
+    return f"{message}{end}{repeat} See `{command} --help`."
 
 
 def _first_line(error: BaseException) -> str:
@@ -148,11 +149,9 @@ def prepare_streams() -> None:
         logging.getLogger(library).setLevel(logging.CRITICAL)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
-        if (
-            stream is None
-            # In this order each stream gets its file descriptor back; otherwise the next opened
-            # file would get it.
-        ):
+        # In this order each stream gets its file descriptor back; otherwise the next opened file
+        # would get it.
+        if stream is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open until exit
         elif mode == "w" and isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -55,7 +55,7 @@ def test_bad_input_is_one_line_with_the_remedy_and_leaves_nothing(
         ("capture --length long", "'--length'"),
         ("capture --lenght 9", "--lenght (Possible options: --length). See `geostat capture --hel"),
         ("--bogus", "No such option: --bogus. See `geostat --help`."),
-        ("kapture", "No such command 'kapture'"),
+        ("kapture", "No such command 'kapture'. Did you mean 'capture'? See `geostat --help`."),
         ("fit", "See `geostat fit --help`."),
         ("run --text a b c", "(c). Repeat --text for each text. See `geostat run --help`."),
         ("fit a b", "(b). See `geostat fit --help`."),
