@@ -181,8 +181,8 @@ full output device: test_a_full_output_device_is_one_line
 -        _fail(_os_error_message(error), 2)
 +        raise
 closed stream: test_a_closed_stream_is_ignored
--            stream is None
-+            stream == 0
+-        if stream is None:
++        if stream == 0:
 C locale: test_characters_outside_the_encoding_are_escaped
 -            stream.reconfigure(errors="backslashreplace")
 +            pass

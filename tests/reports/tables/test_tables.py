@@ -48,6 +48,7 @@ def test_the_tutorial_lists_every_table():
 def test_foreign_text_is_escaped_in_every_form():
     cell = text("<b>$x_1$& 100%|*")
     assert cell.latex == r"$<$b$>$\$x\_1\$\& 100\%$|$*"
+    assert text("中").latex == "[U+4E2D]"
     assert str(cell.html) == "&lt;b&gt;$x_1$&amp; 100%|*"
     table = Table(name="t", title="t", caption="c", headers=[text("a_b")], rows=[[cell]], align="l")
     assert r"\<b\>\$x\_1\$& 100%\|\*" in table.markdown()
