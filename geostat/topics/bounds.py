@@ -72,6 +72,7 @@ def key_result(tree: xr.DataTree) -> KeyResult:
     capture = tree["capture"].sizes
     if capture["document"] < 2:  # no interval, so no value is known to lie outside
         error = gap_error = None
+        outside = 0.0
     excess = tree["envelope"].to_dataset().sel(edition="sharp", gram="exponential")["recall_excess"]
     measured = excess.notnull().any("n_envelope").groupby("kv_head_of_head").any()
     clusters = int(measured.sum())  # KV heads with both a measured Recall and a sharp bound

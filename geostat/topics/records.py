@@ -60,8 +60,12 @@ def spread(
 
 
 def two_decimals(value: float) -> str:
-    """Return a number with two decimals; "n/a" if it is not finite."""
-    return f"{value:.2f}" if np.isfinite(value) else "n/a"
+    """Return a number with two decimals; "n/a" if it is not finite.
+
+    >>> two_decimals(-0.25), two_decimals(-0.001), two_decimals(float("nan"))
+    ('−0.25', '0.00', 'n/a')
+    """
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−") if np.isfinite(value) else "n/a"
 
 
 def in_percent(share: float) -> str:
@@ -81,7 +85,8 @@ def with_interval(value: float, low: float, high: float) -> str:
     >>> with_interval(0.5, 0.25, 0.75), with_interval(0.5, float("nan"), float("nan"))
     ('0.50 (0.25 to 0.75)', '0.50')
     """
-    limits = f" ({low:.2f} to {high:.2f})" if np.isfinite(low) and np.isfinite(high) else ""
+    known = np.isfinite(low) and np.isfinite(high)
+    limits = f" ({two_decimals(low)} to {two_decimals(high)})" if known else ""
     return two_decimals(value) + limits
 
 

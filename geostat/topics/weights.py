@@ -150,9 +150,9 @@ def _best_forms(weights: xr.Dataset) -> str:
         clearly = int(weights["rival_clearly_lowest"].sel(rival=form).sum())
         counts.append(f"for {name} in {int((lowest == form).sum())} (clearly in {clearly})")
     return (
-        f"Six forms are compared in {int(compared.sum())} heads by their loss on held-out"
-        f" documents. The loss is lowest {', '.join(counts[:-1])} and {counts[-1]}. Clearly means"
-        " by paired tests at 95%."
+        f"In {int(compared.sum())} heads {weights.sizes['rival']} forms are compared by their loss"
+        f" on held-out documents. The loss is lowest {', '.join(counts[:-1])} and {counts[-1]}."
+        " Clearly means by paired tests at 95%."
     )
 
 

@@ -155,6 +155,7 @@ def test_bounds_of_one_document_are_undetermined():
     bounds = results(inside=0.3, documents=1)["bounds"]
     assert (bounds["answer"], bounds["number"]["value"]) == ("undetermined", 0.3)
     assert (bounds["number"]["lower"], bounds["number"]["upper"]) == (None, None)
+    assert (bounds["counts"]["fails"], bounds["counts"]["undetermined"]) == (0, 70)
 
 
 @pytest.mark.parametrize(

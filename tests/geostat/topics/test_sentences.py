@@ -62,7 +62,7 @@ def percent(share: float) -> str:
 
 
 def hundredths(value: float) -> str:
-    return f"{value:.2f}"
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
 def test_the_paragraph_on_separability_quotes_the_capture(finished: Finished):
@@ -148,7 +148,7 @@ def test_the_paragraph_on_weights_quotes_the_fits(finished: Finished):
         f" {int(fits['growth_identified'].sum())} of",
         f"is identified in {shared} of them",
         f"an oscillation with a separate amplitude in {separate}",
-        "Six forms are compared in 16 heads by their loss on held-out documents.",
+        "In 16 heads 6 forms are compared by their loss on held-out documents.",
         f"the printed form in {best['shared']} (clearly in {clear['shared']})",
         f"to the last token in {best['power_law']} (clearly in {clear['power_law']})",
         "The sink receives"
