@@ -9,6 +9,7 @@ numpy, scipy.special and xarray.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -308,3 +309,17 @@ def form_counts(fits: xr.Dataset, prefix: str, form: str) -> xr.Dataset:
         over = [dim for dim in fits[name].dims if dim != form]
         counts["clearly_lowest"] = (form, fits[name].sum(over).values)
     return xr.Dataset(counts)
+
+
+def form_labels(fits: xr.Dataset, dim: str, labels: Mapping[str, tuple[str, str]]) -> xr.Dataset:
+    """Return the label of each form in figures and in tables, label and formula, (form,)."""
+    forms = map(str, fits[dim].values) if dim in fits.dims else ()
+    known = [labels.get(form, (form, form)) for form in forms]
+    columns = zip(*known, strict=True) if known else ((), ())
+    return xr.Dataset(
+        {
+            name: (dim, np.array(column, dtype=object))
+            for name, column in zip(("label", "formula"), columns, strict=True)
+            if known
+        }
+    )

@@ -28,6 +28,7 @@ from geostat.display.results import (
     coverage,
     example,
     form_counts,
+    form_labels,
     head_scores,
     predictive_quartiles,
     regime_summary,
@@ -123,14 +124,31 @@ def _norms(groups: Groups) -> xr.Dataset:
     )
 
 
+def _similarity(groups: Groups) -> xr.Dataset:
+    """Return counts of heads by preferred form, and the labels of forms."""
+    from geostat.fits.similarity.forms import FORM  # imports lmfit, which plots need not
+
+    labels = {name: (form.label, form.formula) for name, form in FORM.items()}
+    data = groups["similarity"]
+    return form_counts(data, "", "gram").merge(form_labels(data, "gram", labels))
+
+
+def _weights(groups: Groups) -> xr.Dataset:
+    """Return counts of heads by preferred form, and the labels of forms."""
+    from geostat.fits.weights.rivals import LABELS  # imports lmfit, which plots need not
+
+    data = groups["weights"]
+    return form_counts(data, "rival_", "rival").merge(form_labels(data, "rival", LABELS))
+
+
 DERIVED: Final[dict[str, Callable[[Groups], xr.Dataset]]] = {
     "summary": lambda groups: bands(
         groups["summary"], groups["capture"].sizes["document"], most_tokens(groups["capture"])
     ),
     "envelope": lambda groups: coverage(groups["envelope"], groups["capture"]["tokens"].values),
     "norms": _norms,
-    "similarity": lambda groups: form_counts(groups["similarity"], "", "gram"),
-    "weights": lambda groups: form_counts(groups["weights"], "rival_", "rival"),
+    "similarity": _similarity,
+    "weights": _weights,
     "sink": lambda groups: sink_signs(groups["sink"]),
     "separable": lambda groups: separable_side(groups["separable"]),
     "heads": lambda groups: regime_summary(groups["heads"], most_tokens(groups["capture"])).merge(

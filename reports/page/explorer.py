@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from reports.run import Run, claims_of, column, words_of
 from reports.text.latex import prose_html
-from reports.topics.rivals import SIMILARITY
+from reports.topics.rivals import form_text
 from reports.topics.verdicts import tolerance
 
 SCORES: Final = {
@@ -281,7 +281,8 @@ def _axes(run: Run) -> dict[str, Any]:
         "lag": curves["lag_mean"].values.tolist(),
         "n": envelope["n_envelope"].values.tolist(),
         "forms": [
-            (form, SIMILARITY.get(form, (form,))[0]) for form in map(str, curves["form"].values)
+            (form, form_text(run.similarity, "gram", form))
+            for form in map(str, curves["form"].values)
         ],
         "editions": list(map(str, envelope["edition"].values)),
         "grams": list(map(str, envelope["gram"].values)),

@@ -20,33 +20,6 @@ from reports.statistics import quartiles
 from reports.tables.table import Cell, Table, between, header, missing, mixed, whole
 from reports.topics.assumptions import null_misfit
 
-SIMILARITY: Final = {
-    "exponential": ("exponential, printed", r"$e^{-\beta k}$, as printed"),
-    "offset": ("exponential with an offset", r"$c + (1-c) e^{-\beta k}$"),
-    "constant": ("constant", "$c$"),
-    "power": ("power", r"$(1+k)^{-\beta}$"),
-    "stretched": ("stretched exponential", r"$e^{-(\beta k)^s}$"),
-    "offset_power": ("power with an offset", r"$c + (1-c)(1+k)^{-\beta}$"),
-}
-"""Forms of the mean cosine by lag: name in the figure, and formula in the table; the offset is the
-limit of the decay.
-"""
-WEIGHTS: Final = {
-    "constant": ("no change", "no change"),
-    "no_plateau": ("growth alone", "growth from the first token on"),
-    "power_law": ("power of the distance", "a power of the distance to the last token"),
-    "monotone": ("plateau, growth", "plateau and growth"),
-    "shared": ("four phases, printed", r"four phases, as printed (one $\eta$)"),
-    "separate": (
-        "four phases, two sizes",
-        "four phases, separate amplitude of the oscillation",
-    ),
-}
-"""Forms of the log weight by position: name in the figure, and in the table."""
-FORMS: Final = {"gram": SIMILARITY, "rival": WEIGHTS}
-"""Forms by the dimension of the dataset."""
-
-
 CHOSEN = {"gram": "chosen", "rival": "preferred"}
 """Variable with the code of the simplest form within one standard error of the lowest loss."""
 PRINTED = {"gram": "exponential", "rival": "shared"}
@@ -80,9 +53,10 @@ def best_counts(data: xr.Dataset, dim: str) -> xr.Dataset:
     return counts
 
 
-def _name(dim: str, form: str, which: int = 0) -> str:
-    """Return the name of a form in the figure (0) or in the table (1)."""
-    return FORMS[dim][form][which] if form in FORMS[dim] else form
+def form_text(data: xr.Dataset, dim: str, form: str, which: str = "label") -> str:
+    """Return the label or the formula of a form; the form where the run has none."""
+    known = which in data and form in data[dim].values
+    return str(data[which].sel({dim: form}).item()) if known else form
 
 
 def figure_rivals(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
@@ -106,7 +80,7 @@ def figure_rivals(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
         for name, (label, mark) in MARKS.items():
             if name in counts:
                 axis.plot(counts[name].values, rows, linestyle="none", label=label, **mark)
-        axis.set_yticks(rows, [_name(dim, form) for form in forms])
+        axis.set_yticks(rows, [form_text(data, dim, form) for form in forms])
         axis.invert_yaxis()
         axis.set_xlim(left=0)
         axis.margins(x=0.08)
@@ -149,7 +123,7 @@ def _best(say: Numbers, data: xr.Dataset, dim: str, heads: tuple[int, str], what
     words = {"lowest_loss": "loss", "lowest_bic": "BIC"}[rule]
     all_heads = say.counted(f"{what}, heads", *heads)
     text = (
-        f"For {what}, “{_name(dim, best)}” has the lowest {words} in"
+        f"For {what}, “{form_text(data, dim, best)}” has the lowest {words} in"
         f" {say.whole(f'{what}, {best}', heads_by_form[best])} of {all_heads}"
     )
     if "clearly_lowest" in counts:
@@ -200,7 +174,7 @@ def _forms(data: xr.Dataset, dim: str, misfit: str, quantity: str) -> list[list[
     return [
         [
             mixed(quantity),
-            mixed(_name(dim, form, 1)),
+            mixed(form_text(data, dim, form, "formula")),
             *(whole(float(counts[rule][index])) if rule in counts else missing() for rule in rules),
             _reported(data, form),
             between(*quartiles(data[misfit].sel({dim: form}))),

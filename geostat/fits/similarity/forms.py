@@ -106,11 +106,14 @@ def _stretched_lag(lag: FloatArray, stretch: FloatArray | float) -> FloatArray:
 class Form:
     """One row of the table of forms.
 
-    `parameters` are free, in the order of PARAMETERS; `x` is the function of lag and stretch along
-    which the form decays exponentially; `gram` names theory's decay with the same Gram, if any;
-    `solver` fits forms with more than a rate along x and an offset.
+    `label` names it in figures, `formula` in tables; `parameters` are free, in the order of
+    PARAMETERS; `x` is the function of lag and stretch along which the form decays exponentially;
+    `gram` names theory's decay with the same Gram, if any; `solver` fits forms with more than a
+    rate along x and an offset.
     """
 
+    label: str
+    formula: str
     parameters: tuple[str, ...]
     x: Callable[[FloatArray, FloatArray | float], FloatArray] = _lag
     gram: Literal["exponential", "stretched", "power"] | None = None
@@ -140,12 +143,28 @@ class Form:
 
 
 FORM: Final[dict[str, Form]] = {
-    "exponential": Form(("beta",), gram="exponential"),
-    "offset": Form(("beta", "offset"), gram="exponential"),
-    "constant": Form(("offset",), solver=fit_constant),
-    "power": Form(("beta",), _log_lag, "power"),
-    "stretched": Form(("beta", "stretch"), _stretched_lag, "stretched", fit_stretched),
-    "offset_power": Form(("beta", "offset"), _log_lag, "power"),
+    "exponential": Form(
+        "exponential, printed", r"$e^{-\beta k}$, as printed", ("beta",), gram="exponential"
+    ),
+    "offset": Form(
+        "exponential with an offset",
+        r"$c + (1-c) e^{-\beta k}$",
+        ("beta", "offset"),
+        gram="exponential",
+    ),
+    "constant": Form("constant", "$c$", ("offset",), solver=fit_constant),
+    "power": Form("power", r"$(1+k)^{-\beta}$", ("beta",), _log_lag, "power"),
+    "stretched": Form(
+        "stretched exponential",
+        r"$e^{-(\beta k)^s}$",
+        ("beta", "stretch"),
+        _stretched_lag,
+        "stretched",
+        fit_stretched,
+    ),
+    "offset_power": Form(
+        "power with an offset", r"$c + (1-c)(1+k)^{-\beta}$", ("beta", "offset"), _log_lag, "power"
+    ),
 }
 """Forms of similarity, the printed one first, then its offset: the coordinate `gram`."""
 FORMS: Final = tuple(FORM)

@@ -54,6 +54,18 @@ FREE: Final = {name: 1 + bool(rival.slope) for name, rival in SIMPLE.items()} | 
 """Free parameters of all forms (b, slopes, ω, break points), simple rivals first."""
 RIVALS: Final = tuple(FREE)
 """The coordinate `rival`."""
+LABELS: Final = {
+    "constant": ("no change", "no change"),
+    "no_plateau": ("growth alone", "growth from the first token on"),
+    "power_law": ("power of the distance", "a power of the distance to the last token"),
+    "monotone": ("plateau, growth", "plateau and growth"),
+    "shared": ("four phases, printed", r"four phases, as printed (one $\eta$)"),
+    "separate": (
+        "four phases, two sizes",
+        "four phases, separate amplitude of the oscillation",
+    ),
+}
+"""Name of each form in figures and in tables."""
 
 
 def design(form: str, position: FloatArray) -> FloatArray:
