@@ -149,7 +149,7 @@ def finished(
 def captured(
     tmp_path_factory: pytest.TempPathFactory, model_folder: Path, text_folder: Path
 ) -> Path:
-    """The store of a capture of two documents, `asked` on the command line; not to be changed."""
+    """The store of a capture of two documents with `capture_options`; not to be changed."""
     out = shared_folder(tmp_path_factory, "captured") / "run"
     words = capturing(model_folder, text_folder, out)
     assert once(out.parent, lambda: geostat(*words, "--quiet")) == Said(0, "", "")
@@ -179,7 +179,9 @@ def windowed(tmp_path_factory: pytest.TempPathFactory) -> xr.DataTree:
 
 
 @pytest.fixture(scope="session")
-def followup(tmp_path_factory: pytest.TempPathFactory, asked: CaptureOptions) -> xr.DataTree:
+def followup(
+    tmp_path_factory: pytest.TempPathFactory, capture_options: CaptureOptions
+) -> xr.DataTree:
     """A confronted run of one document in the follow-up's convention, without baselines, with sharp
     bounds alone and a tolerance of its own. Read only.
     """
@@ -187,7 +189,7 @@ def followup(tmp_path_factory: pytest.TempPathFactory, asked: CaptureOptions) ->
 
     def make() -> None:
         differing = {"convention": "followup", "null": False, "documents": 1, "n": "default"}
-        store = measured(asked, **differing, out=out)
+        store = measured(capture_options, **differing, out=out)
         pipeline.fit(store)
         lax = {"norms.cv": Tolerance(value=0.2, source="test")}
         pipeline.confront(store, editions=("sharp",), swap=False, tolerances=lax)
@@ -242,7 +244,7 @@ def same_results(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         stages,
         "confronted",
-        lambda tree, **asked: {
+        lambda tree, **options: {
             name: tree[name].to_dataset() for name in CONFRONTED if name in tree.children
         },
     )
@@ -262,7 +264,7 @@ def no_fits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def asked(model_folder: Path, text_folder: Path) -> CaptureOptions:
+def capture_options(model_folder: Path, text_folder: Path) -> CaptureOptions:
     """Options of a measurement of two documents."""
     return CaptureOptions(
         model=str(model_folder), text=(text_folder,), documents=2, length=LENGTH, n="1,2,9"

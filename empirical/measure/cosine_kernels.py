@@ -196,7 +196,7 @@ def walk(
 
     One walk over tokens in the order of selection: c_l = Σ_{k∈I} a_k cos_kl grows by one row a
     token, in float64, and D_l − ‖s‖² = a_l² − 2 a_l c_l. That costs T operations a pair (N, l)
-    less than a product of representatives with contributions, however many N are asked for.
+    less than a product of representatives with contributions, whatever the number of N.
 
     Args:
         cosine: all pairs, at least (token, token), C-contiguous.

@@ -100,7 +100,7 @@ class Session:
     causal: list[Tensor] = field(default_factory=list)
     """Masks already checked to hide all later positions."""
     raised: Exception | None = None
-    """Error raised by `attend`, to be told apart from the model's own errors."""
+    """Error raised by `attend`; it differs from errors of the model."""
 
 
 _session: ContextVar[Session] = ContextVar("geostat_tap_session")

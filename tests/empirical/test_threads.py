@@ -11,7 +11,7 @@ TOLD = f"; import os; print(*(os.environ.get(name) for name in {NAMES!r}))"
 
 
 @pytest.mark.parametrize(
-    ("first", "given", "told"),
+    ("first", "given", "expected"),
     [
         ("import empirical", {}, "10000 16"),
         ("import geostat", {}, "10000 16"),
@@ -19,7 +19,7 @@ TOLD = f"; import os; print(*(os.environ.get(name) for name in {NAMES!r}))"
         ("import numpy, empirical", {}, "10000 None"),
     ],
 )
-def test_threads_spin_briefly_unless_configured_or_loaded(first, given, told):
+def test_threads_spin_briefly_unless_configured_or_loaded(first, given, expected):
     kept = {name: value for name, value in os.environ.items() if name not in NAMES}
     done = subprocess.run(
         [sys.executable, "-c", first + TOLD],
@@ -28,4 +28,4 @@ def test_threads_spin_briefly_unless_configured_or_loaded(first, given, told):
         text=True,
         check=True,
     )
-    assert done.stdout.split() == told.split()
+    assert done.stdout.split() == expected.split()

@@ -210,8 +210,8 @@ def test_save_writes_fits_and_bounds_into_the_store(
     mine = {name: xr.Dataset({"level": ("layer", [0.5])}, attrs={"of": "mine"}) for name in names}
     Store.open(out).put({"summary": mine["norms"]})
     run = gs.open(tmp_path)
-    monkeypatch.setattr(stages, "fitted", lambda captured, **asked: mine)
-    monkeypatch.setattr(stages, "confronted", lambda *_, **asked: {"separable": mine["norms"]})
+    monkeypatch.setattr(stages, "fitted", lambda captured, **options: mine)
+    monkeypatch.setattr(stages, "confronted", lambda *_, **options: {"separable": mine["norms"]})
     fits = gs.fit(run)
     assert Store.open(out).results == ["summary"]
     gs.fit(run, save=tmp_path)
@@ -227,7 +227,7 @@ def test_save_writes_fits_and_bounds_into_the_store(
 
 
 def test_save_refuses_another_run(finished: Finished, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(stages, "fitted", lambda *_, **asked: pytest.fail("was fitted"))
+    monkeypatch.setattr(stages, "fitted", lambda *_, **options: pytest.fail("was fitted"))
     part = finished.tree.isel(document=slice(2), missing_dims="ignore")
     with pytest.raises(gs.InputError, match="holds another run, expected the store of this run"):
         gs.fit(part, save=finished.out)

@@ -38,10 +38,10 @@ def state(folder: Path) -> dict[str, tuple[object, ...]]:
     for parent, folders, files in os.walk(folder):
         for name in (*folders, *files, "."):
             place = Path(parent, name)
-            told = place.lstat()
-            small = place.is_file() and not place.is_symlink() and told.st_size < 1 << 24
+            stated = place.lstat()
+            small = place.is_file() and not place.is_symlink() and stated.st_size < 1 << 24
             out[str(place)] = (
-                *(told.st_mode, told.st_mtime_ns, told.st_size),
+                *(stated.st_mode, stated.st_mtime_ns, stated.st_size),
                 os.readlink(place) if place.is_symlink() else "",
                 hashlib.sha256(place.read_bytes()).hexdigest() if small else "",
             )
@@ -143,8 +143,8 @@ def pending(**parts: Any) -> Craft:
         ready = sidecar_path(run, "ready")
         (ready / "norms").mkdir(parents=True)
         (ready / "norms" / "zarr.json").write_text("{}")
-        told = {"moves": ["norms"], "drops": [], "then": {}, "token": "a" * 32}
-        restated(run, pending=told | parts)
+        stated = {"moves": ["norms"], "drops": [], "then": {}, "token": "a" * 32}
+        restated(run, pending=stated | parts)
 
     return craft
 
@@ -191,9 +191,9 @@ def through_a_link(run: Path, mine: Path) -> None:
 
 def sent_elsewhere(run: Path, mine: Path) -> None:
     """Write an origin file that makes the run a working copy of one at a URL."""
-    told = {"url": f"file://{mine}/far/run.zarr", "token": "t", "stamp": None, "sending": None}
+    stated = {"url": f"file://{mine}/far/run.zarr", "token": "t", "stamp": None, "sending": None}
     files = {"../mine/secret.txt": [0, 0], "../../mine/secret.txt": [0, 0]}
-    sidecar_path(run, "origin").write_text(json.dumps(told | {"files": files, "whole": True}))
+    sidecar_path(run, "origin").write_text(json.dumps(stated | {"files": files, "whole": True}))
 
 
 def version_2(run: Path, mine: Path) -> None:
@@ -217,8 +217,8 @@ def rows_of(text: str) -> Craft:
     """Write chained and counted rows of another shape."""
 
     def craft(run: Path, mine: Path) -> None:
-        told = json.loads((run / "zarr.json").read_text())["attributes"]["manifest"]
-        start, end, chain = chained(text, told["run"])
+        stated = json.loads((run / "zarr.json").read_text())["attributes"]["manifest"]
+        start, end, chain = chained(text, stated["run"])
         line = f"{start}{end}\n".encode()
         (run / FILE).write_bytes(line)
         restated(run, rows={"count": 1, "bytes": len(line), "chain": chain})

@@ -56,9 +56,9 @@ def killed_at(write: int | None, folder: Path, counter: Path) -> None:
             if count == write:
                 os.kill(process, signal.SIGKILL)
             if write is None:
-                os.pwrite(told, f"{count:9d}".encode(), 0)
+                os.pwrite(counted, f"{count:9d}".encode(), 0)
 
-    lock, told = threading.Lock(), os.open(counter, os.O_WRONLY | os.O_CREAT)
+    lock, counted = threading.Lock(), os.open(counter, os.O_WRONLY | os.O_CREAT)
     sys.addaudithook(hook)
 
 

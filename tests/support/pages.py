@@ -40,7 +40,7 @@ class Reader(HTMLParser):
 
     def attributes(self, *names: str) -> list[str | None]:
         """What stands in attributes of these names."""
-        return [value for _, told in self.tags for name, value in told.items() if name in names]
+        return [value for _, entry in self.tags for name, value in entry.items() if name in names]
 
     @property
     def ids(self) -> list[str | None]:
@@ -78,16 +78,16 @@ class Reader(HTMLParser):
 
 def unpacked(directory: dict[str, Any], text: str, name: str) -> NDArray[np.float64]:
     """Read an array of the explorer back, as the page does."""
-    told = directory[name]
-    kind = "<f4" if told["kind"] == "float" else "<i2"
+    entry = directory[name]
+    kind = "<f4" if entry["kind"] == "float" else "<i2"
     data = np.frombuffer(
         gzip.decompress(base64.b64decode(text)),
         kind,
-        count=int(np.prod(told["shape"])),
-        offset=told["start"],
+        count=int(np.prod(entry["shape"])),
+        offset=entry["start"],
     )
-    values = data.reshape(told["shape"]).astype(np.float64)
-    if told["kind"] == "float":
+    values = data.reshape(entry["shape"]).astype(np.float64)
+    if entry["kind"] == "float":
         return values
-    values = np.where(values == MISSING, np.nan, told["offset"] + told["scale"] * values)
-    return np.exp(values) if told["logarithm"] else values
+    values = np.where(values == MISSING, np.nan, entry["offset"] + entry["scale"] * values)
+    return np.exp(values) if entry["logarithm"] else values

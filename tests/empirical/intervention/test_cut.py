@@ -54,9 +54,9 @@ def assert_close(found: torch.Tensor, expected: torch.Tensor, within: float) -> 
 @pytest.mark.parametrize("family", [*FAMILIES, *OTHERS])
 def test_keeping_all_tokens_is_the_unmodified_model(family, mode):
     ids = tokens(2, 150)
-    told: list[torch.Tensor] = []  # so that no shorter path is taken where N ≥ T
+    received: list[torch.Tensor] = []  # so that no shorter path is taken where N ≥ T
     for n in (150, [150, 400, 151, 10**6]):
-        found = logits(model(family), ids, rule=attention, mode=mode, n=n, on_sizes=told.append)
+        found = logits(model(family), ids, rule=attention, mode=mode, n=n, on_sizes=received.append)
         assert_close(found, plain(model(family), ids), 2e-5)
     shorter = logits(model(family), ids, rule=attention, mode=mode, n=150)
     assert_close(shorter, plain(model(family), ids), 2e-5)
@@ -146,15 +146,15 @@ def test_output_errors_of_both_modes_match_closed_forms(sinks):
     # o − o_del = (1−M) μ_T and o − o_ren = (1−M)(μ_T − μ_S), M the share of the weights kept, μ the
     # means of kept and dropped values under their own weights (times all the weights, with a sink).
     layer = a_layer(sinks=sinks)
-    told: list[Rows] = []
+    received: list[Rows] = []
 
     def rule(rows: Rows) -> torch.Tensor:
-        told.append(rows)
+        received.append(rows)
         return rows.alpha
 
     outputs = {mode: cut_output(layer, Cut(rule=rule, mode=mode, n=3)) for mode in MODES}
     values = layer.value[0].repeat_interleave(2, dim=0).double()
-    for head, alpha in enumerate(told[0].alpha[0, :, -1].double()):
+    for head, alpha in enumerate(received[0].alpha[0, :, -1].double()):
         order, total = alpha.argsort(descending=True), alpha.sum()
         assert float(total) < 0.999 if sinks else float(total) == pytest.approx(1)
         mass = alpha[order[:3]].sum() / total
@@ -200,11 +200,11 @@ def test_random_sets_are_nested_and_differ_by_query_head_and_draw():
 
 
 def test_numbers_of_kept_tokens_are_reported():
-    told: list[torch.Tensor] = []
+    received: list[torch.Tensor] = []
     ids = tokens(1, QUERY_BLOCK + 20)
-    cut = Cut(rule=attention, mode="deletion", n=5, on_sizes=told.append)
+    cut = Cut(rule=attention, mode="deletion", n=5, on_sizes=received.append)
     intervened(model("mistral"), ids, lambda layer: cut if layer == 0 else None)
-    sizes = torch.cat(told, dim=-1)
+    sizes = torch.cat(received, dim=-1)
     assert sizes.shape == (1, 4, QUERY_BLOCK + 20)
     assert sizes[0, 0, :6].tolist() == [1, 2, 3, 4, 5, 5]
     assert int(sizes.max()) == 5

@@ -1,4 +1,4 @@
-"""Compilation of kernels is told while it happens, and what a capture's rate leaves out."""
+"""Compilation of kernels is messages while it happens, and what a capture's rate leaves out."""
 
 from itertools import count
 from types import SimpleNamespace
@@ -24,15 +24,15 @@ def kernels():
 
 
 def test_the_first_compilation_is_reported_and_timed(monkeypatch):
-    told, outer, looks = [], kernels(), count()
+    messages, outer, looks = [], kernels(), count()
     clock = SimpleNamespace(perf_counter=lambda: float(next(looks)))
     monkeypatch.setattr("empirical.measure.compiled.time", clock)
-    with compilation(lambda: told.append("compile")) as watched:
+    with compilation(lambda: messages.append("compile")) as watched:
         outer(1.0)
         assert watched.seconds == 1  # two looks at the clock: the kernel inside counts once
         outer(2.0)
         assert watched.seconds == 1
-    assert told == ["compile"]
+    assert messages == ["compile"]
     outer(1)
     assert watched.seconds == 1
 
@@ -44,9 +44,9 @@ def test_a_cached_kernel_is_not_reported(tmp_path, monkeypatch):
     def source(x):
         return np.sqrt(x) + 3
 
-    told = []
-    with compilation(lambda: told.append("compile")):
+    messages = []
+    with compilation(lambda: messages.append("compile")):
         for _ in range(2):  # the second reads what the first kept
             numba.njit(cache=True)(source)(2.0)
-    assert told == ["compile"]
+    assert messages == ["compile"]
     assert len(list(tmp_path.rglob("*.nbc"))) == 1

@@ -115,12 +115,12 @@ def test_a_head_tied_to_the_embedding_need_not_be_in_the_file(saved: Path):
 
 
 @pytest.mark.parametrize(
-    "asked", [{"attn_implementation": "flash_attention_2"}, {"dtype": "float8_e4m3fn"}], ids=str
+    "fields", [{"attn_implementation": "flash_attention_2"}, {"dtype": "float8_e4m3fn"}], ids=str
 )
 def test_requirements_of_a_configuration_other_than_shapes_may_be_missing(
-    saved: Path, asked: dict[str, str]
+    saved: Path, fields: dict[str, str]
 ):
-    edited(saved / "config.json", **asked)
+    edited(saved / "config.json", **fields)
     loaded = find(str(saved)).load().model
     assert loaded.config._attn_implementation == "sdpa"
     assert loaded.dtype == torch.float32
@@ -413,17 +413,17 @@ def test_an_adapter_beside_a_model_is_reported(saved: Path, tmp_path: Path):
 
 @pytest.mark.filterwarnings("ignore:.*gradient_checkpointing:FutureWarning")
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "fields"),
     [
         ("Lora", {"target_modules": ["q_proj"]}),
         ("IA3", {"target_modules": ["q_proj"], "feedforward_modules": []}),
         ("PromptTuning", {"num_virtual_tokens": 4}),
     ],
 )
-def test_an_adapter_saved_by_peft_is_reported(tmp_path: Path, kind: str, told: dict[str, Any]):
+def test_an_adapter_saved_by_peft_is_reported(tmp_path: Path, kind: str, fields: dict[str, Any]):
     import peft
 
-    config = getattr(peft, f"{kind}Config")(task_type="CAUSAL_LM", **told)
+    config = getattr(peft, f"{kind}Config")(task_type="CAUSAL_LM", **fields)
     peft.get_peft_model(tiny("llama"), config).save_pretrained(tmp_path)
     refusal(tmp_path, ADAPTER)
 

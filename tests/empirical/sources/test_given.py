@@ -1,4 +1,4 @@
-"""Models and documents in memory: lent and given back as they were, told by their weights."""
+"""Models and documents in memory: lent and given back as they were, keywords by their weights."""
 
 import re
 from pathlib import Path
@@ -89,17 +89,19 @@ def test_a_configuration_is_identified_by_entries_that_change_numbers():
     assert config_sha256(other) != first
 
 
-def adapted(model: torch.nn.Module, kind: str, around: str = "get_peft_model", **told: Any) -> Any:
+def adapted(
+    model: torch.nn.Module, kind: str, around: str = "get_peft_model", **keywords: Any
+) -> Any:
     """A model with an adapter of peft."""
     import peft
 
-    return getattr(peft, around)(model, getattr(peft, f"{kind}Config")(**told))
+    return getattr(peft, around)(model, getattr(peft, f"{kind}Config")(**keywords))
 
 
 def test_adapters_of_peft_are_part_of_the_model():
     plain = weights_sha256(tiny("llama").get_decoder())
-    told = {"target_modules": ["v_proj"], "init_lora_weights": False}
-    model = adapted(tiny("llama"), "Lora", **told)
+    keywords = {"target_modules": ["v_proj"], "init_lora_weights": False}
+    model = adapted(tiny("llama"), "Lora", **keywords)
     model.add_adapter("two", model.peft_config["default"])
     seen = []
     for name in ("default", "two", "default"):
@@ -125,10 +127,10 @@ INVOKED = r"its adapter begins at tokens .* \(activated LoRA\)"
 
 @pytest.mark.parametrize("active", [["invoked"], ["default", "invoked"], ["invoked", "default"]])
 def test_an_adapter_that_tokens_invoke_is_refused(active: list[str]):
-    told = {"target_modules": ["q_proj", "v_proj"], "task_type": "CAUSAL_LM"}
-    model = adapted(tiny("llama"), "Lora", **told)
+    keywords = {"target_modules": ["q_proj", "v_proj"], "task_type": "CAUSAL_LM"}
+    model = adapted(tiny("llama"), "Lora", **keywords)
     held(model)
-    config = type(model.peft_config["default"])(**told, alora_invocation_tokens=[5, 6])
+    config = type(model.peft_config["default"])(**keywords, alora_invocation_tokens=[5, 6])
     model.add_adapter("invoked", config)
     model.base_model.set_adapter(active)
     model.active_adapter = active[0]
@@ -137,9 +139,11 @@ def test_an_adapter_that_tokens_invoke_is_refused(active: list[str]):
 
 
 def test_an_invoked_adapter_of_a_mixed_model_is_refused():
-    told = {"target_modules": ["qkv_proj"], "task_type": "CAUSAL_LM"}
+    keywords = {"target_modules": ["qkv_proj"], "task_type": "CAUSAL_LM"}
     with refused(INVOKED):
-        held(adapted(tiny("phi3"), "Lora", "PeftMixedModel", **told, alora_invocation_tokens=[5]))
+        held(
+            adapted(tiny("phi3"), "Lora", "PeftMixedModel", **keywords, alora_invocation_tokens=[5])
+        )
 
 
 def test_weights_that_are_not_in_memory_cannot_be_hashed():

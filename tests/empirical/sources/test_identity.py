@@ -128,22 +128,22 @@ def test_quiet_changes_show_in_every_dtype(change: Change, dtype: torch.dtype):
 
 @pytest.mark.parametrize("family", ["gpt2", "gemma3", "gpt_oss"])
 def test_every_family_has_a_fingerprint(family: str):
-    told = fingerprint(model := tiny(family))
-    assert len(told["layers"]) == model.config.num_hidden_layers
-    assert all(isinstance(number, float) for numbers in told.values() for number in numbers)
+    stored = fingerprint(model := tiny(family))
+    assert len(stored["layers"]) == model.config.num_hidden_layers
+    assert all(isinstance(number, float) for numbers in stored.values() for number in numbers)
     model.get_decoder().register_forward_hook(lambda m, i, o: o[0] * 1.001)
-    assert told == fingerprint(tiny(family))
+    assert stored == fingerprint(tiny(family))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_rounding_is_tolerated_and_another_scaling_is_not(dtype: torch.dtype):
     name = str(dtype).removeprefix("torch.")
     model = tiny("llama", scale=4.0).to(dtype)
-    told = fingerprint(model)
+    stored = fingerprint(model)
     exact = copy.deepcopy(model).to(torch.float64 if dtype == torch.float32 else torch.float32)
-    assert other_output(told, fingerprint(exact), name) is None
+    assert other_output(stored, fingerprint(exact), name) is None
     attention(model).scaling *= 4
-    assert other_output(told, fingerprint(model), name) == "attention of layer 1"
+    assert other_output(stored, fingerprint(model), name) == "attention of layer 1"
 
 
 @pytest.mark.parametrize(
@@ -166,21 +166,21 @@ def test_a_long_text_does_not_change_the_fingerprint(kind: str, more: dict[str, 
 
 
 def test_runs_without_a_fingerprint_are_resumed():
-    told = recorded(tiny("llama"))
-    old = {name: value for name, value in told["model"].items() if name != "fingerprint"}
-    assert differing({"model": old}, told) == []
-    rest = {**told["model"]["fingerprint"]}
+    stored = recorded(tiny("llama"))
+    old = {name: value for name, value in stored["model"].items() if name != "fingerprint"}
+    assert differing({"model": old}, stored) == []
+    rest = {**stored["model"]["fingerprint"]}
     del rest["values"]
-    assert differing({"model": {**old, "fingerprint": rest}}, told) == []
+    assert differing({"model": {**old, "fingerprint": rest}}, stored) == []
 
 
 def test_a_model_with_nan_has_a_fingerprint():
     model = tiny("llama")
     attention(model).q_proj.weight.fill_(torch.nan)
-    told = recorded(model)
-    assert told["model"]["fingerprint"]["layers"][1] is None
-    assert changed(told, model) == []
-    assert changed(told, tiny("llama")) != []
+    stored = recorded(model)
+    assert stored["model"]["fingerprint"]["layers"][1] is None
+    assert changed(stored, model) == []
+    assert changed(stored, tiny("llama")) != []
 
 
 class Wrapped(torch.Tensor):

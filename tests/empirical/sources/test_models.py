@@ -121,7 +121,7 @@ def test_invalid_names_and_options_are_refused(
     options: dict[str, str],
     said: str,
 ):
-    monkeypatch.setattr(checkpoints, "_commit", lambda *args: pytest.fail("the hub was asked"))
+    monkeypatch.setattr(checkpoints, "_commit", lambda *args: pytest.fail("the hub was requests"))
     (tmp_path / "weights.bin").write_bytes(b"0")
     for name in ("empty", "quantised"):
         (tmp_path / name).mkdir()
@@ -141,17 +141,17 @@ def test_the_first_device_of_cuda_mps_and_cpu_is_taken(monkeypatch: pytest.Monke
 
 
 def _hub(monkeypatch: pytest.MonkeyPatch, answer: Any) -> list[tuple[str, str | None]]:
-    """Make the hub answer with a commit or an error; returns what it is asked."""
-    asked: list[tuple[str, str | None]] = []
+    """Make the hub answer with a commit or an error; returns what it is requests."""
+    requests: list[tuple[str, str | None]] = []
 
     def model_info(self: Any, model: str, *, revision: str | None, timeout: float) -> Any:
-        asked.append((model, revision))
+        requests.append((model, revision))
         if isinstance(answer, Exception):
             raise answer
         return SimpleNamespace(sha=answer)
 
     monkeypatch.setattr(checkpoints.HfApi, "model_info", model_info)
-    return asked
+    return requests
 
 
 def _cached(monkeypatch: pytest.MonkeyPatch, saved: Path, revision: str) -> None:
@@ -168,9 +168,9 @@ def test_a_hub_model_is_loaded_at_the_commit_of_its_revision(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ):
     _cached(monkeypatch, saved, "main")
-    asked = _hub(monkeypatch, COMMIT)
+    requests = _hub(monkeypatch, COMMIT)
     loaded = find("someone/small", revision="v1").load()
-    assert asked == [("someone/small", "v1")]
+    assert requests == [("someone/small", "v1")]
     assert (loaded.id, loaded.revision, loaded.sha256) == ("someone/small", COMMIT, None)
 
 
@@ -308,10 +308,10 @@ def test_a_conversion_into_a_temporary_folder_is_reported_once(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert builtin.conversion_notice() is None  # a cache can be made
     monkeypatch.setenv("XDG_CACHE_HOME", str(gguf))
-    told = builtin.conversion_notice()
-    assert told is not None
-    assert told.startswith(f"convert the built-in model into {temporary}/geostat-")
-    assert told.endswith("Set GEOSTAT_CACHE to keep it")
+    notice = builtin.conversion_notice()
+    assert notice is not None
+    assert notice.startswith(f"convert the built-in model into {temporary}/geostat-")
+    assert notice.endswith("Set GEOSTAT_CACHE to keep it")
     assert builtin.converted(gguf, sha256(gguf)).is_relative_to(temporary)
     assert builtin.conversion_notice() is None
 

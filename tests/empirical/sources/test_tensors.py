@@ -26,9 +26,9 @@ PAIRS = list(zip(ALPHA, VALUES, strict=True))
 IDS = np.random.default_rng(1).integers(0, 99, (DOCUMENTS, POSITIONS))
 
 
-def given(alpha: Any = ALPHA, values: Any = VALUES, **told: Any) -> GivenTensors:
-    how = {name: told.pop(name) for name in ("count", "layers") if name in told}
-    return given_tensors(stream(alpha, values, **how), **told)
+def given(alpha: Any = ALPHA, values: Any = VALUES, **keywords: Any) -> GivenTensors:
+    how = {name: keywords.pop(name) for name in ("count", "layers") if name in keywords}
+    return given_tensors(stream(alpha, values, **how), **keywords)
 
 
 def layers_of(document: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -47,7 +47,7 @@ FORMS: dict[str, tuple[Any, Any, dict[str, int]]] = {
     "lists of layers": ([list(layers_of(place)) for place in range(DOCUMENTS)], None, {}),
     "iterators of layers": (map(layers_of, range(DOCUMENTS)), None, COUNTED | {"layers": LAYERS}),
 }
-"""The same documents in every form, with what an iterator must be told."""
+"""The same documents in every form, with what an iterator must be keywords."""
 
 
 @pytest.mark.parametrize(("alpha", "values", "how"), FORMS.values(), ids=FORMS)
@@ -67,22 +67,22 @@ def test_every_form_gives_the_same_layers(alpha: Any, values: Any, how: dict[str
 
 
 def test_an_iterator_is_read_a_layer_at_a_time_and_never_ahead():
-    asked: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
 
     def layers(document: int) -> Iterator[Any]:
         for index, pair in enumerate(layers_of(document)):
-            asked.append((document, index))
+            calls.append((document, index))
             yield pair
 
     source = given(map(layers, range(DOCUMENTS)), None, count=DOCUMENTS, layers=LAYERS)
-    assert asked == [(0, 0)]  # for its shape
+    assert calls == [(0, 0)]  # for its shape
     seen: list[list[tuple[int, int]]] = []
     for document in range(DOCUMENTS):
         source.hand_over(
             range(document, document + 1),
             np.empty((1, 0), np.int32),
             torch.tensor([[POSITIONS - 1]]),
-            lambda layer: seen.append(list(asked)),
+            lambda layer: seen.append(list(calls)),
         )
     every = [(document, index) for document in range(DOCUMENTS) for index in range(LAYERS)]
     assert seen == [every[: place + 1] for place in range(len(every))]

@@ -144,14 +144,14 @@ DAY = datetime.date(2020, 1, 1)
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A stand-in for the hub and the library datasets; what was asked of them is kept."""
+    """A stand-in for the hub and the library datasets; what was request of them is kept."""
     state: dict[str, Any] = {
         "records": [{"text": "abcdef", "when": DAY}, {"text": "gh"}, {"text": "ijklmn"}],
         "error": None,
     }
 
     def load_dataset(name: str, configuration: str | None, **options: Any) -> Any:
-        state["asked"] = (name, configuration, options)
+        state["request"] = (name, configuration, options)
         if state["error"]:
             raise state["error"]
         return state["records"]
@@ -167,11 +167,11 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_a_hub_data_set_is_streamed_at_a_commit(hub: dict[str, Any]):
     found = cut(from_hub("someone/notes", split="test"), length=4, count=2)
     options = {"split": "test", "streaming": True, "revision": "c0ffee"}
-    assert hub["asked"] == ("someone/notes", None, options)
+    assert hub["request"] == ("someone/notes", None, options)
     assert found.names == ("someone/notes:0", "someone/notes:2")
     assert found.corpus == "someone/notes@c0ffee test"
     from_hub("someone/notes:large")
-    assert hub["asked"][:2] == ("someone/notes", "large")
+    assert hub["request"][:2] == ("someone/notes", "large")
 
 
 def test_hub_data_that_cannot_be_read_is_refused(hub: dict[str, Any]):

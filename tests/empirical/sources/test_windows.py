@@ -335,7 +335,7 @@ def test_a_tokenizer_panic_is_one_line(capfd: pytest.CaptureFixture[str]):
 def test_invalid_token_ids_are_refused(returned: object):
     for output in ({"input_ids": returned}, returned):
         with refused(CANNOT_CUT):
-            ids_of(lambda text, output=output, **asked: output, "a text")
+            ids_of(lambda text, output=output, **options: output, "a text")
 
 
 def with_start(*tokens: str) -> PreTrainedTokenizerBase:
@@ -391,8 +391,10 @@ def test_padding_is_refused(pad: str | None, ids: tuple[int, ...], end: str | No
     tokenizer.pad_token = pad
     names = ("pad_token_id", "bos_token_id", "eos_token_id")
     config = PreTrainedConfig(**{name: getattr(tokenizer, name) for name in names})
-    for told in ((tokenizer, None), (None, config)):
-        cut_ids = partial(tokens_of, told[0], special_tokens="default", length=3, config=told[1])
+    for source in ((tokenizer, None), (None, config)):
+        cut_ids = partial(
+            tokens_of, source[0], special_tokens="default", length=3, config=source[1]
+        )
         if end is None:
             assert cut_ids(of_ids(*ids)) == ids
         else:
@@ -416,15 +418,15 @@ def test_padding_added_by_a_tokenizer_is_removed():
     plain = ids_of(tokenizer, "abc", length=9)
 
     class Padding:
-        def __call__(self, text: str, **asked: Any) -> Any:
-            return tokenizer(text, padding="max_length", max_length=16, **asked)
+        def __call__(self, text: str, **options: Any) -> Any:
+            return tokenizer(text, padding="max_length", max_length=16, **options)
 
     assert ids_of(Padding(), "abc", length=9) == plain
 
 
 def test_half_characters_appear_as_their_code():
     class Odd:
-        def decode(self, ids: list[int], **asked: Any) -> str:
+        def decode(self, ids: list[int], **options: Any) -> str:
             return {3: "a", 4: "\ud800"}[ids[0]]
 
     tokenizer: Any = Odd()

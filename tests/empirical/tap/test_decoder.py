@@ -88,7 +88,7 @@ def test_a_decoder_beside_an_encoder_is_refused(name: str):
 
 
 @pytest.mark.parametrize(
-    ("name", "told", "longest"),
+    ("name", "fields", "longest"),
     [
         ("Whisper", {"max_target_positions": 64, "max_source_positions": 32}, 64),
         ("LED", {"max_decoder_position_embeddings": 64, "max_encoder_position_embeddings": 32}, 64),
@@ -102,9 +102,9 @@ def test_a_decoder_beside_an_encoder_is_refused(name: str):
     ],
 )
 def test_the_longest_input_is_read_by_any_name(
-    name: str, told: dict[str, int], longest: int | None
+    name: str, fields: dict[str, int], longest: int | None
 ):
-    assert longest_input(getattr(transformers, f"{name}Config")(**told)) == longest
+    assert longest_input(getattr(transformers, f"{name}Config")(**fields)) == longest
 
 
 def test_a_window_beyond_the_longest_input_is_refused():

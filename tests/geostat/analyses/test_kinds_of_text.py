@@ -113,17 +113,17 @@ def test_pseudo_values_of_a_mean_are_the_values_of_documents():
 
 
 @pytest.mark.parametrize(
-    ("kinds", "told"),
+    ("kinds", "known"),
     [("aabbccdd", True), ("aaaaaaaa", False), ("abcdefgh", False), ("aab", False)],
 )
-def test_a_share_needs_kinds_with_several_documents(kinds, told):
+def test_a_share_needs_kinds_with_several_documents(kinds, known):
     values = scattered(0.5, PAIRS, heads=3, seed=5) + 10
     empty = xr.Dataset(coords={"document": list("12345678"), "gram": ["exponential", "offset"]})
     groups = {"/norms": fitted(values), "/similarity": empty, "/weights": empty}
     tree = xr.DataTree.from_dict(groups)
     found = kinds_of_text.between_kinds(tree, list(kinds))
-    assert ("between_share" in found) == told
-    if told:
+    assert ("between_share" in found) == known
+    if known:
         parts = {
             part.name for record in kinds_of_text.VARIABLES for part in record.parts().values()
         }

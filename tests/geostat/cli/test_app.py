@@ -121,10 +121,10 @@ def test_markup_in_names_is_printed_verbatim(tmp_path: Path, model_folder: Path,
     (odd / "model").symlink_to(model_folder)
     shutil.copy(text_folder / "text 0.txt", odd / "text.txt")
     size = argv(f"--documents 1 --length {LENGTH} --n 1,2 --out")
-    asked = ["capture", odd / "model", "--text", odd / "text.txt", *size, odd]
-    result = geostat(*asked)
+    arguments = ["capture", odd / "model", "--text", odd / "text.txt", *size, odd]
+    result = geostat(*arguments)
     assert (result.code, result.stdout) == (0, f"run: {odd / 'run.zarr'}\ndocuments: 1\n")
-    assert str(odd) in refused(geostat(*asked, "--seed", "1"))
+    assert str(odd) in refused(geostat(*arguments, "--seed", "1"))
 
 
 def test_words_of_a_statement_are_joined_and_options_may_follow():

@@ -55,14 +55,16 @@ def test_an_invalid_address_leaves_no_folder(
     assert not (tmp_path / "cache").exists()
 
 
-def told(folder: Path, command: object) -> Path:
+def recorded_command(folder: Path, command: object) -> Path:
     """Record a command of capture next to a store, and return the store's path."""
     (folder / "run.json").write_text(json.dumps({"commands": {"capture": command}}))
     return folder / "run.zarr"
 
 
 def test_a_recorded_command_is_parsed_into_options(tmp_path: Path):
-    path = told(tmp_path, "geostat run 'a model' --text b --text 'c d' --n 1,2 --no-null")
+    path = recorded_command(
+        tmp_path, "geostat run 'a model' --text b --text 'c d' --n 1,2 --no-null"
+    )
     read = doctor.recorded(path, "capture")
     assert isinstance(read, RunOptions)
     assert (read.model, read.text) == ("a model", (Path("b"), Path("c d")))
@@ -76,12 +78,12 @@ def test_a_recorded_command_is_parsed_into_options(tmp_path: Path):
 def test_a_record_without_a_command_is_none(
     tmp_path: Path, command: object, capsys: pytest.CaptureFixture[str]
 ):
-    assert doctor.recorded(told(tmp_path, command), "capture") is None
+    assert doctor.recorded(recorded_command(tmp_path, command), "capture") is None
     assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("words", ["fit x", "run --nowhere", "run --length x", "ingest", "-"])
 def test_an_unknown_recorded_command_is_refused(tmp_path: Path, words: str):
-    path = told(tmp_path, f"geostat {words}")
+    path = recorded_command(tmp_path, f"geostat {words}")
     with pytest.raises(InputError, match=r"records `geostat .*`, which is not a command \("):
         doctor.recorded(path, "capture")

@@ -75,8 +75,8 @@ def test_a_head_without_a_fit_is_one_line(run: Path, tmp_path: Path) -> None:
     store = Store.open(run)
     with store.alone():
         store.put({"similarity": store.read("similarity").drop_vars("rho0")})
-    asked = ["--from", run, "--head", "L0H0", "--set", "N=2:8:3", "--out", tmp_path / "out"]
-    assert "cannot be shown (KeyError" in refused(geostat("whatif", *asked))
+    arguments = ["--from", run, "--head", "L0H0", "--set", "N=2:8:3", "--out", tmp_path / "out"]
+    assert "cannot be shown (KeyError" in refused(geostat("whatif", *arguments))
 
 
 @pytest.mark.slow

@@ -64,11 +64,11 @@ def quick(here: Path, monkeypatch, displayed, read_once, one_figure, same_result
     def ended() -> Any:
         raise SystemExit(0)
 
-    def found(asked: CaptureOptions) -> SimpleNamespace:
+    def found(settings: CaptureOptions) -> SimpleNamespace:
         """Return a model that ends a command at its first forward pass."""
-        return SimpleNamespace(heads=measurement.find_model(asked).heads, loaded=ended)
+        return SimpleNamespace(heads=measurement.find_model(settings).heads, loaded=ended)
 
-    def captured(*given: object, **asked: object) -> Store:
+    def captured(*given: object, **settings: object) -> Store:
         return Store.open(here / "done" / "run.zarr")
 
     def rows(path: Path, attributes: dict[str, Any], **how: object) -> list[dict[str, Any]]:

@@ -59,8 +59,8 @@ def test_weights_are_those_of_eager_attention_or_the_model_is_refused(
     for row, result in zip(expected, measured.unbind(1), strict=True):
         kept, whole = result.sum(dim=-1, keepdim=True), row.sum(dim=-1, keepdim=True)
         # eager weights exclude the share of a learned sink
-        told = torch.where((whole - 1).abs() < (whole - kept).abs(), row * kept, row)
-        torch.testing.assert_close(result, told, atol=ROUNDING, rtol=0)
+        rounded = torch.where((whole - 1).abs() < (whole - kept).abs(), row * kept, row)
+        torch.testing.assert_close(result, rounded, atol=ROUNDING, rtol=0)
 
 
 @pytest.mark.slow

@@ -108,13 +108,13 @@ def test_a_text_in_place_of_the_model_is_refused_with_the_text_option(
         file.write_text("text")
     folder.mkdir()
     repeat = f"Repeat --text for each text: `--text {one} --text "
-    for asked, remedy in (
+    for settings, remedy in (
         (CaptureOptions(model=str(two), text=(one,)), f"{repeat}{two}`."),
         (CaptureOptions(model=str(folder), text=(one,)), f"{repeat}{folder}`."),
         (CaptureOptions(model=str(two)), f"Name a text with --text {two}."),
     ):
         with pytest.raises(InputError) as caught:
-            measurement.measure(replace(asked, out=tmp_path / "out"))
+            measurement.measure(replace(settings, out=tmp_path / "out"))
         assert str(caught.value).endswith(remedy)
     for model in (None, str(model_folder), str(gguf), "no/such"):
         measurement.refuse_text_as_model(CaptureOptions(model=model, text=(one,)))

@@ -55,17 +55,17 @@ def test_a_store_is_named_by_its_folder_or_its_path():
     ],
 )
 def test_fresh_deletes_the_old_run_only_after_a_new_document(
-    tmp_path: Path, asked: CaptureOptions, change: dict
+    tmp_path: Path, capture_options: CaptureOptions, change: dict
 ):
     small_run(tmp_path / "run.zarr", documents=1)
     (tmp_path / "run.json").write_text('{"seconds": {"capture": 5.0}}')
     before = contents(tmp_path)
     with pytest.raises(REFUSALS):
-        measured(asked, **change, out=tmp_path, fresh=True)
+        measured(capture_options, **change, out=tmp_path, fresh=True)
     assert contents(tmp_path) == before
     with pytest.raises(MeasurementError, match="was measured with"):
-        measured(asked, out=tmp_path)
-    documents = measured(asked, out=tmp_path, fresh=True).documents
+        measured(capture_options, out=tmp_path)
+    documents = measured(capture_options, out=tmp_path, fresh=True).documents
     assert [Path(row["name"]).name for row in documents] == ["text 0.txt", "text 1.txt"]
 
 
@@ -74,7 +74,7 @@ def test_fresh_deletes_the_old_run_only_after_a_new_document(
     "zarr_json", [None, '{"zarr_format": 3, "node_type": "group", "attributes": {}}', "{"]
 )
 def test_fresh_does_not_delete_files_that_are_not_a_run(
-    tmp_path: Path, asked: CaptureOptions, zarr_json: str | None, fresh: bool
+    tmp_path: Path, capture_options: CaptureOptions, zarr_json: str | None, fresh: bool
 ):
     (tmp_path / "run.zarr").mkdir()
     (tmp_path / "run.zarr" / "thesis.txt").write_text("years of work")
@@ -84,7 +84,7 @@ def test_fresh_does_not_delete_files_that_are_not_a_run(
     refusal = r"is not a run of geostat\. Name|the manifest is damaged\. Restore"
     console = Console(stage=failing("a model was loaded for it"))
     with pytest.raises((MeasurementError, StoreError), match=refusal):
-        measured(asked, console, out=tmp_path, fresh=fresh)
+        measured(capture_options, console, out=tmp_path, fresh=fresh)
     assert contents(tmp_path) == before
 
 
@@ -113,7 +113,11 @@ def of_texts(*names: str) -> dict[str, Any]:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_refusals_that_need_no_weights_come_before_reading_them(
-    tmp_path: Path, asked: CaptureOptions, monkeypatch: pytest.MonkeyPatch, change, message
+    tmp_path: Path,
+    capture_options: CaptureOptions,
+    monkeypatch: pytest.MonkeyPatch,
+    change,
+    message,
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
@@ -123,24 +127,24 @@ def test_refusals_that_need_no_weights_come_before_reading_them(
     if "out" in change:
         small_run(Path("other/run.zarr"), documents=1)
     with pytest.raises(REFUSALS, match=re.escape(message)) as caught:
-        measured(asked, **{"out": Path("new")} | change)
+        measured(capture_options, **{"out": Path("new")} | change)
     assert "\n" not in str(caught.value)
     assert not Path("new/run.zarr").exists()
 
 
 def test_missing_text_is_refused_before_the_model_is_searched(
-    tmp_path: Path, asked: CaptureOptions, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capture_options: CaptureOptions, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(models, "find", failing("a model was looked for"))
     with pytest.raises(MeasurementError, match=r"absent.txt: no such file"):
-        measured(asked, text=(Path("absent.txt"),), out=tmp_path / "out")
+        measured(capture_options, text=(Path("absent.txt"),), out=tmp_path / "out")
 
 
 @pytest.mark.slow
 def test_a_full_disk_keeps_the_documents_before_it(
-    tmp_path: Path, asked: CaptureOptions, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capture_options: CaptureOptions, monkeypatch: pytest.MonkeyPatch
 ):
-    whole = measured(asked, out=tmp_path / "whole")
+    whole = measured(capture_options, out=tmp_path / "whole")
     replace_file = journal.replace
 
     def full(path: Path, content: bytes) -> None:
@@ -151,19 +155,19 @@ def test_a_full_disk_keeps_the_documents_before_it(
     monkeypatch.setattr(journal, "replace", full)
     remedy = r"no space left.*Completed work is kept.*run the same command again"
     with pytest.raises(MeasurementError, match=remedy):
-        measured(asked, out=tmp_path / "full")
+        measured(capture_options, out=tmp_path / "full")
     monkeypatch.undo()
     kept = Store.open(tmp_path / "full" / "run.zarr")
     assert [row["name"] for row in kept.documents] == [whole.documents[0]["name"]]
     check(kept.path, kept.attributes)
-    measured(asked, out=tmp_path / "full")
+    measured(capture_options, out=tmp_path / "full")
     assert contents(kept.path) == contents(whole.path)
 
 
 def test_equal_captures_are_equal_byte_by_byte(
-    tmp_path: Path, asked: CaptureOptions, captured: Path
+    tmp_path: Path, capture_options: CaptureOptions, captured: Path
 ):
-    assert contents(measured(asked, out=tmp_path).path) == contents(captured)
+    assert contents(measured(capture_options, out=tmp_path).path) == contents(captured)
 
 
 @pytest.fixture
@@ -174,12 +178,12 @@ def confronted(finished: Finished, tmp_path: Path) -> Store:
 
 @pytest.mark.slow
 def test_results_are_kept_when_an_equal_run_is_captured_again(
-    confronted: Store, asked: CaptureOptions
+    confronted: Store, capture_options: CaptureOptions
 ):
     """`test_damage` tests that recomputed fits and bounds are equal byte for byte."""
     before, results = contents(confronted.path), confronted.results
     assert {"norms", "envelope", "verdicts", "summary"} <= set(results)
-    again = measured(asked, documents=3, n="default", out=confronted.path.parent)
+    again = measured(capture_options, documents=3, n="default", out=confronted.path.parent)
     assert again.results == results
     assert contents(confronted.path) == before
 
@@ -223,10 +227,10 @@ def test_an_interrupted_stage_keeps_the_earlier_results(
 
 @pytest.mark.usefixtures("no_fits")
 def test_new_documents_delete_results_of_fewer_documents(
-    two_documents: Store, tmp_path: Path, asked: CaptureOptions
+    two_documents: Store, tmp_path: Path, capture_options: CaptureOptions
 ):
     pipeline.fit(two_documents)
-    grown = measured(asked, documents=3, out=tmp_path)
+    grown = measured(capture_options, documents=3, out=tmp_path)
     assert len(grown.documents) == 3
     assert grown.results == []
     missing = r"has no fits yet \(norms, similarity, weights missing\). Run `geostat fit"
@@ -262,9 +266,11 @@ def test_a_run_without_a_complete_document_cannot_be_fitted(two_documents: Store
 
 
 @pytest.mark.slow
-def test_documents_of_an_interrupted_run_can_be_fitted(tmp_path: Path, asked: CaptureOptions):
+def test_documents_of_an_interrupted_run_can_be_fitted(
+    tmp_path: Path, capture_options: CaptureOptions
+):
     with pytest.raises(KeyboardInterrupt, match=r"1 of 2 documents are kept in .*--resume"):
-        measured(asked, stopping_in_the_second_document(), out=tmp_path)
+        measured(capture_options, stopping_in_the_second_document(), out=tmp_path)
     store = Store.open(tmp_path / "run.zarr")
     assert (pipeline.fit(store)["norms"]["documents"] == 1).all()
 
@@ -290,24 +296,26 @@ def test_partially_written_results_are_ignored(
 
 
 def test_damage_raises_store_error_and_fresh_measures_again(
-    two_documents: Store, tmp_path: Path, asked: CaptureOptions
+    two_documents: Store, tmp_path: Path, capture_options: CaptureOptions
 ):
     chunks = (two_documents.path / "capture" / "attention_weight" / "c" / "0").rglob("*")
     next(file for file in chunks if file.is_file()).unlink()
     message = r"attention_weight/c/0/0/0/0: damaged, because it is missing.*--fresh"
     with pytest.raises(StoreError, match=message):
-        measured(asked, out=tmp_path)
-    assert len(measured(asked, out=tmp_path, fresh=True).documents) == 2
+        measured(capture_options, out=tmp_path)
+    assert len(measured(capture_options, out=tmp_path, fresh=True).documents) == 2
 
 
 @pytest.mark.slow
-def test_a_console_receives_every_stage_and_its_progress(tmp_path: Path, asked: CaptureOptions):
+def test_a_console_receives_every_stage_and_its_progress(
+    tmp_path: Path, capture_options: CaptureOptions
+):
     stages: list[str] = []
     far: dict[str, float] = {}
     console = Console(
         stage=stages.append, fraction=lambda stage, fraction: far.update({stage: fraction})
     )
-    store = measured(asked, console, documents=1, out=tmp_path, null=False)
+    store = measured(capture_options, console, documents=1, out=tmp_path, null=False)
     pipeline.fit(store, console=console)
     pipeline.confront(store, editions=("sharp",), points=2, console=console)
     fits = ["fit norms", "fit similarity", "fit weights"]

@@ -50,34 +50,34 @@ def test_a_report_does_not_change_run_json(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_fits")
-def test_run_json_sums_the_sessions_of_a_capture(tmp_path: Path, asked: CaptureOptions):
-    asked = replace(asked, out=tmp_path)
+def test_run_json_sums_the_sessions_of_a_capture(tmp_path: Path, capture_options: CaptureOptions):
+    capture_options = replace(capture_options, out=tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        measured(asked, stopping_in_the_second_document())
+        measured(capture_options, stopping_in_the_second_document())
     assert documents_of(recorded(tmp_path)) == [1]
-    pipeline.fit(measured(asked))
+    pipeline.fit(measured(capture_options))
     two = recorded(tmp_path)
     assert documents_of(two) == [1, 1]
     seconds = sum(session["seconds"] for session in two["captures"])
     assert two["seconds"]["capture"] == pytest.approx(seconds)
     assert set(two["seconds"]) == {"capture", "fit"}
-    measured(asked)
+    measured(capture_options)
     assert recorded(tmp_path) == two, "a repeat that measures nothing changes nothing"
-    measured(asked, documents=4)
+    measured(capture_options, documents=4)
     assert documents_of(recorded(tmp_path)) == [1, 1, 2]
     # The fits of fewer documents are gone, and so are their times.
     assert set(recorded(tmp_path)["seconds"]) == {"capture"}
-    measured(asked, fresh=True)
+    measured(capture_options, fresh=True)
     assert documents_of(recorded(tmp_path)) == [2]
 
 
 @pytest.mark.usefixtures("no_fits")
 def test_a_killed_capture_is_recorded_without_seconds(
-    two_documents: Store, tmp_path: Path, asked: CaptureOptions
+    two_documents: Store, tmp_path: Path, capture_options: CaptureOptions
 ):
     machine = recorded(tmp_path)["machine"]
     (tmp_path / "run.json").unlink()
-    measured(asked, out=tmp_path)
+    measured(capture_options, out=tmp_path)
     assert recorded(tmp_path) == {"captures": [], "machine": machine}
 
 
@@ -93,7 +93,7 @@ def killed(*_: object) -> None:
 )
 def test_the_record_of_a_remote_run_is_uploaded_after_a_kill(
     tmp_path: Path,
-    asked: CaptureOptions,
+    capture_options: CaptureOptions,
     monkeypatch: pytest.MonkeyPatch,
     step: str | None,
     uploaded: bool,
@@ -104,9 +104,9 @@ def test_the_record_of_a_remote_run_is_uploaded_after_a_kill(
     with monkeypatch.context() as patch, suppress(SystemExit):
         if step is not None:
             patch.setattr(files, step, killed)
-        measured(asked, out=url)
+        measured(capture_options, out=url)
     assert (tmp_path / "far/run.json").exists() == uploaded
-    measured(asked, out=url)
+    measured(capture_options, out=url)
     assert len(recorded(tmp_path / "far")["captures"]) == sessions
 
 
@@ -136,19 +136,19 @@ def test_a_damaged_run_json_is_replaced(two_documents: Store, tmp_path: Path, te
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_fits")
 def test_the_commands_of_a_run_are_recorded_and_shown(
-    tmp_path: Path, asked: CaptureOptions, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capture_options: CaptureOptions, monkeypatch: pytest.MonkeyPatch
 ):
-    asked = replace(asked, out=tmp_path)
+    capture_options = replace(capture_options, out=tmp_path)
     called = partial(monkeypatch.setattr, "sys.argv")
     called(["/bin/geostat", "capture", "a model", "--out", "x"])
-    store = measured(asked)
+    store = measured(capture_options)
     called(["/bin/geostat", "fit", "x"])
     pipeline.fit(store)
     assert commands_of(store.path) == ["geostat capture 'a model' --out x", "geostat fit x"]
     called(["/bin/pytest"])
     pipeline.fit(store)
     assert commands_of(store.path) == ["geostat capture 'a model' --out x"]
-    measured(asked, fresh=True)
+    measured(capture_options, fresh=True)
     assert commands_of(store.path) == []
 
 

@@ -85,14 +85,14 @@ def assert_equal_stores(first: Path, second: Path) -> None:
 def test_files_and_iterators_write_the_store_of_the_arrays(tmp_path: Path):
     alpha, values = arrays()
     names = ["first", "second"]
-    asked: dict[str, Any] = {"n": "1,2,9", "null": False, "names": names}
-    gs.from_tensors(alpha, values, out=tmp_path / "arrays", **asked)
+    keywords: dict[str, Any] = {"n": "1,2,9", "null": False, "names": names}
+    gs.from_tensors(alpha, values, out=tmp_path / "arrays", **keywords)
 
     def layers(document: int) -> Iterator[Any]:
         yield from zip(alpha[document], torch.tensor(values[document]), strict=True)
 
     documents = (layers(document) for document in range(2))
-    gs.from_tensors(documents, count=2, layers=LAYERS, out=tmp_path / "iterators", **asked)
+    gs.from_tensors(documents, count=2, layers=LAYERS, out=tmp_path / "iterators", **keywords)
     np.savez(tmp_path / "held.npz", alpha=alpha, values=values, names=np.array(names))
     words = ("--n", "1,2,9", "--no-null", "--quiet", "--out", tmp_path / "files")
     assert geostat("ingest", tmp_path / "held.npz", *words).code == 0
@@ -103,7 +103,7 @@ def test_files_and_iterators_write_the_store_of_the_arrays(tmp_path: Path):
 
 def test_layers_may_reuse_one_buffer(tmp_path: Path):
     alpha, values = map(torch.as_tensor, arrays())
-    asked: dict[str, Any] = {"n": "1,2,9", "count": 2, "layers": LAYERS}
+    keywords: dict[str, Any] = {"n": "1,2,9", "count": 2, "layers": LAYERS}
 
     def layers(document: int) -> Iterator[Any]:
         weights, states = torch.empty_like(alpha[0, 0]), torch.empty_like(values[0, 0])
@@ -112,8 +112,8 @@ def test_layers_may_reuse_one_buffer(tmp_path: Path):
             weights.fill_(-1)
             states.fill_(torch.nan)
 
-    gs.from_tensors(alpha, values, out=tmp_path / "arrays", **asked)
-    gs.from_tensors(map(layers, range(2)), out=tmp_path / "used", **asked)
+    gs.from_tensors(alpha, values, out=tmp_path / "arrays", **keywords)
+    gs.from_tensors(map(layers, range(2)), out=tmp_path / "used", **keywords)
     expected = contents(tmp_path / "arrays" / "run.zarr")
     assert contents(tmp_path / "used" / "run.zarr") == expected
 

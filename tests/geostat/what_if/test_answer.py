@@ -8,14 +8,16 @@ from geostat.what_if.answer import answer, by_value
 from geostat.what_if.options import WhatIfOptions
 
 
-def asked(tmp_path, *sets: str, **options) -> dict:
+def answered(tmp_path, *sets: str, **options) -> dict:
     return answer(
         WhatIfOptions(sets=("L=32", "d=16", *sets), figures=False, out=tmp_path, **options)
     )
 
 
 def test_bounds_are_listed_by_the_parameter_with_the_fewest_values(tmp_path):
-    result = asked(tmp_path, "N=2:9:8", "beta=0.5,1,2", bounds=("recall_lower",), edition="printed")
+    result = answered(
+        tmp_path, "N=2:9:8", "beta=0.5,1,2", bounds=("recall_lower",), edition="printed"
+    )
     assert result["by_value_of"] == "beta, means over 8 N"
     assert [row["beta"] for row in result["by_value"]] == [0.5, 1, 2]
     with xr.open_dataset(tmp_path / "whatif.nc", engine="scipy") as study:
@@ -27,7 +29,9 @@ def test_bounds_are_listed_by_the_parameter_with_the_fewest_values(tmp_path):
 
 def test_means_use_points_that_are_feasible_at_every_value(tmp_path):
     """The second Gram is infeasible at every N, and the printed bound on F(r_min) is undefined."""
-    result = asked(tmp_path, "N=2:9:8", "rho0=0,0.99", bounds=("f_inner_lower",), edition="printed")
+    result = answered(
+        tmp_path, "N=2:9:8", "rho0=0,0.99", bounds=("f_inner_lower",), edition="printed"
+    )
     assert [row["f_inner_lower"] for row in result["by_value"]] == [None, None]
 
 
@@ -42,19 +46,19 @@ def test_a_point_missing_at_one_value_is_excluded_at_all_values():
 
 @pytest.mark.parametrize(("last", "listed"), [(5, 4), (31, 6)])
 def test_long_axes_are_thinned(tmp_path, last, listed):
-    result = asked(tmp_path, f"N=2:{last}:{last - 1}")
+    result = answered(tmp_path, f"N=2:{last}:{last - 1}")
     assert result["by_value_of"] == "N"
     sizes = [row["N"] for row in result["by_value"]]
     assert (sizes[0], sizes[-1], len(sizes)) == (2, last, listed)
 
 
 def test_a_single_point_has_no_table(tmp_path):
-    assert "by_value" not in asked(tmp_path, "N=4")
+    assert "by_value" not in answered(tmp_path, "N=4")
 
 
 def test_the_offset_form_is_suggested_if_no_point_is_feasible(tmp_path):
-    none = asked(tmp_path, "N=2,3", "rho0=0.99")["points"]
+    none = answered(tmp_path, "N=2,3", "rho0=0.99")["points"]
     assert none.startswith("2, 2 omitted")
     assert "--gram offset uses the form with an offset" in none
-    assert "--gram" not in asked(tmp_path, "N=2,3", "rho0=0,0.99")["points"]
-    assert "--gram" not in asked(tmp_path, "N=2,3", "rho0=0.99", gram="offset")["points"]
+    assert "--gram" not in answered(tmp_path, "N=2,3", "rho0=0,0.99")["points"]
+    assert "--gram" not in answered(tmp_path, "N=2,3", "rho0=0.99", gram="offset")["points"]

@@ -52,8 +52,8 @@ def test_equal_runs_give_equal_bytes():
 def test_two_renderings_of_a_run_are_equal(finished: Finished, tmp_path: Path):
     options = {"formats": ",".join(TablesOptions.FORMATS), "standalone": True}
     for name in ("first", "second"):
-        asked = TablesOptions(run=finished.store, out=tmp_path / name, **options)
-        write_tables(Store.open(finished.store), asked)
+        table_options = TablesOptions(run=finished.store, out=tmp_path / name, **options)
+        write_tables(Store.open(finished.store), table_options)
     first, second = (contents(tmp_path / name) for name in ("first", "second"))
     assert first == second
     assert {path.rpartition(".")[2] for path in first} == {"tex", "md", "html", "csv", "json"}

@@ -106,8 +106,8 @@ def test_a_part_is_found_however_it_is_spelled(part: str) -> None:
 def test_one_statement_or_erratum_is_had_in_one_step() -> None:
     assert theory.statement(12).name == "precision_lower"
     assert theory.find("theorem 1") == catalogue.find("Theorem 1")
-    for asked in (17, "17", "erratum 17", " Erratum17 "):
-        assert theory.find_erratum(asked).number == 17
+    for name in (17, "17", "erratum 17", " Erratum17 "):
+        assert theory.find_erratum(name).number == 17
     assert theory.render(theory.statement("Δ"), "latex").startswith(r"\Delta =")
 
 
@@ -175,23 +175,23 @@ def test_the_dimension_check_sees_sums_comparisons_and_conditions_of_unlike_term
 SPELLED = ["12", "(12)", "012", "eq. 12", "Eq.(12)", "eqn 12", "equation (12)", "Precision-Lower"]
 
 
-@pytest.mark.parametrize("asked", [12, *SPELLED, "precision_lower"])
-def test_a_statement_is_found_by_number_or_name(asked: str) -> None:
-    assert [entry.name for entry in catalogue.find(asked)] == ["precision_lower"]
+@pytest.mark.parametrize("name", [12, *SPELLED, "precision_lower"])
+def test_a_statement_is_found_by_number_or_name(name: str) -> None:
+    assert [entry.name for entry in catalogue.find(name)] == ["precision_lower"]
 
 
 @pytest.mark.parametrize(
-    ("asked", "first"),
+    ("name", "first"),
     [
         *(("12.5", "12"), ("-3", "1"), ("Theorem 3", "Theorem"), ("?", "")),
         ("precison_lower", "precision_lower"),
     ],
 )
 def test_of_a_missing_name_a_few_near_ones_are_offered_the_nearest_first(
-    asked: str, first: str
+    name: str, first: str
 ) -> None:
     with pytest.raises(InputError, match="expected a name or an equation number") as raised:
-        catalogue.find(asked)
+        catalogue.find(name)
     near = str(raised.value).split("Near it: ")[1].rstrip(".").split(", ")
     assert 1 <= len(near) <= 8
     assert near[0].startswith(first)

@@ -14,7 +14,7 @@ from theory.what_if.study import Question, study
 POINT = {"L": 64, "N": 4, "rho0": 0.05, "eta": 0.1, "p_sink": 0.05, "beta": 1.0}
 
 
-def told(found, parameter, bound, what="elasticity"):
+def value_of(found, parameter, bound, what="elasticity"):
     return found.arrays[what][names(found).index(parameter), names(found, "bound").index(bound)]
 
 
@@ -54,13 +54,13 @@ def test_the_printed_bound_moves_as_its_derivative(n):
     for name, symbol in moving.items():
         slope = float((symbol * sp.diff(bound, symbol)).subs(values))
         for what, expected in (("slope", slope), ("elasticity", slope / at)):
-            seen = told(found, name, "precision_lower", what)
+            seen = value_of(found, name, "precision_lower", what)
             assert seen == pytest.approx(expected, rel=1e-6), name
         assert step_of(found, name) == elasticity.DERIVATIVE
     around = [float(bound.subs(values | {d: k})) for k in (511, 513)]
     expected = np.log(around[1] / around[0]) / np.log(513 / 511)
-    assert told(found, "d", "precision_lower") == pytest.approx(expected, rel=1e-9)
-    assert told(found, "eta", "precision_lower") == 0  # no phase has it
+    assert value_of(found, "d", "precision_lower") == pytest.approx(expected, rel=1e-9)
+    assert value_of(found, "eta", "precision_lower") == 0  # no phase has it
 
 
 @pytest.mark.parametrize("edition", ["repaired", "sharp", "conditional", "predicted"])
@@ -72,7 +72,7 @@ def test_a_derivative_is_the_slope_of_the_study(edition):
     for name, value in {"beta": 1.0, "p_sink": 0.05, "lam": 0.25, "omega": 0.1}.items():
         for bound in question.bounds:
             low, high = along(name, value * np.exp([-width, width]), question, bound)
-            seen, expected = told(found, name, bound, "slope"), (high - low) / (2 * width)
+            seen, expected = value_of(found, name, bound, "slope"), (high - low) / (2 * width)
             assert seen == pytest.approx(expected, rel=near, abs=2e-6), (name, bound)
 
 
@@ -82,7 +82,7 @@ def test_whole_numbers_move_by_one_and_at_an_end_to_one_side():
     for name, less, more in (("N", 3, 5), ("L", 63, 65)):
         low, high = along(name, [less, more], question, "precision_upper")
         expected = np.log(high / low) / np.log(more / less)
-        assert told(found, name, "precision_upper") == pytest.approx(expected, abs=1e-6)
+        assert value_of(found, name, "precision_upper") == pytest.approx(expected, abs=1e-6)
         assert step_of(found, name) == elasticity.BOTH
     for name, value, step in (
         ("N", 1, elasticity.MORE),
@@ -110,17 +110,17 @@ def test_the_bounds_of_every_edition_but_the_printed_do_not_move_with_the_unit_o
         row = found.arrays["slope"][names(found).index("C")]
         np.testing.assert_array_equal(row, 0, err_msg=edition)
     printed = study_elasticities(POINT)
-    by_unit, by_kappa = (told(printed, name, "precision_lower") for name in ("C", "kappa"))
+    by_unit, by_kappa = (value_of(printed, name, "precision_lower") for name in ("C", "kappa"))
     assert by_unit == pytest.approx(2 * by_kappa, rel=1e-5)
 
 
 def test_what_has_no_elasticity_says_why():
     printed = study_elasticities(POINT, Question(bounds=LOWER))
-    assert told(printed, "beta", "recall_lower", "reason") == elasticity.NOT_POSITIVE
-    assert np.isnan(told(printed, "beta", "recall_lower"))
-    assert np.isfinite(told(printed, "beta", "recall_lower", "slope"))
-    assert told(printed, "beta", "f_inner_lower", "reason") == elasticity.MEANINGLESS
-    assert np.isnan(told(printed, "beta", "f_inner_lower", "slope"))
+    assert value_of(printed, "beta", "recall_lower", "reason") == elasticity.NOT_POSITIVE
+    assert np.isnan(value_of(printed, "beta", "recall_lower"))
+    assert np.isfinite(value_of(printed, "beta", "recall_lower", "slope"))
+    assert value_of(printed, "beta", "f_inner_lower", "reason") == elasticity.MEANINGLESS
+    assert np.isnan(value_of(printed, "beta", "f_inner_lower", "slope"))
     assert np.isnan(printed.arrays["at"][names(printed, "bound").index("f_inner_lower")])
 
     sharp = Question(edition="sharp", bounds=("precision_upper",))
@@ -133,7 +133,7 @@ def test_what_has_no_elasticity_says_why():
         ("eta", {"eta": 1.0, "omega": np.pi, "growth": 0.01}, elasticity.NO_PROFILE),
     ):
         found = study_elasticities(POINT | changes, sharp)
-        assert told(found, name, "precision_upper", "reason") == reason
+        assert value_of(found, name, "precision_upper", "reason") == reason
     with pytest.raises(InputError, match="the Gram of this point is infeasible"):
         study_elasticities(POINT | {"rho0": 0.9}, sharp)
     with pytest.raises(InputError, match="N: expected one value"):
@@ -150,8 +150,8 @@ def test_a_kink_has_no_derivative():
         bound = study({"kappa": [middle]}, flat, question).full("precision_lower")[0]
         low, high = (low, middle) if bound > 4 / 65 * (1 + 1e-12) else (middle, high)
     at = study_elasticities(POINT | {"kappa": high}, question)
-    assert told(at, "kappa", "precision_lower", "reason") == elasticity.NO_DERIVATIVE
+    assert value_of(at, "kappa", "precision_lower", "reason") == elasticity.NO_DERIVATIVE
     for what in ("elasticity", "slope"):
-        assert np.isnan(told(at, "kappa", "precision_lower", what))
+        assert np.isnan(value_of(at, "kappa", "precision_lower", what))
     beyond = study_elasticities(POINT | {"kappa": 1.1 * high}, question)
-    assert told(beyond, "kappa", "precision_lower") > 0.01
+    assert value_of(beyond, "kappa", "precision_lower") > 0.01

@@ -112,10 +112,10 @@ def test_a_worker_writes_to_a_shared_disk(tmp_path, monkeypatch, shared):
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_shards_are_written_locally_without_workers_or_a_shared_disk(tmp_path, shared):
-    asked: list[bool] = []
+    requests: list[bool] = []
 
     def gone():
-        asked.append(True)
+        requests.append(True)
         raise OSError("Timed out trying to connect")
 
     made = Store.create(tmp_path / "run.zarr", provenance={}, plan=PLAN, documents=1)
@@ -124,7 +124,7 @@ def test_shards_are_written_locally_without_workers_or_a_shared_disk(tmp_path, s
     source._client, source._shared = SimpleNamespace(nthreads=gone), shared
     with place_beside(made.path) as beside:
         drafts = source.drafted(beside, made.path, range(1))
-    assert len(asked) == shared
+    assert len(requests) == shared
     assert len(drafts) == 4  # three variables and the names
     assert all(draft.file.exists() for draft in drafts)
 

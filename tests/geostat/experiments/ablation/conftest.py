@@ -17,8 +17,8 @@ SIZE = ("--documents", 2, "--length", LENGTH, "--n", "1,4,9,16", "--no-null")
 
 @pytest.fixture(scope="session")
 def words(model_folder: Path, text_folder: Path) -> list[Any]:
-    asked = ["--sizes", "1,4,16", "--budgets", "4,9", "--draws", 3, "--mode", "both"]
-    return ["ablate", model_folder, "--text", text_folder, *SIZE, *asked]
+    arguments = ["--sizes", "1,4,16", "--budgets", "4,9", "--draws", 3, "--mode", "both"]
+    return ["ablate", model_folder, "--text", text_folder, *SIZE, *arguments]
 
 
 @pytest.fixture(scope="session")

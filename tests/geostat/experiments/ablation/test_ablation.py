@@ -118,9 +118,9 @@ def test_budgets_are_shared_from_the_other_documents(data, ids, mode):
 def test_regimes_are_cut_beside_as_many_drawn_heads(with_regimes, tmp_path):
     shutil.copytree(with_regimes, tmp_path, dirs_exist_ok=True)
     ids = tokens(4, 80)
-    asked: dict[str, Any] = {"documents": list(ids.numpy()), "length": 80, "null": False}
-    asked |= {"mode": "both", "sizes": [1, 4], "budgets": [4], "draws": 3}
-    run = gs.ablate(tiny("llama"), **asked, parts=["regimes"], out=tmp_path)
+    keywords: dict[str, Any] = {"documents": list(ids.numpy()), "length": 80, "null": False}
+    keywords |= {"mode": "both", "sizes": [1, 4], "budgets": [4], "draws": 3}
+    run = gs.ablate(tiny("llama"), **keywords, parts=["regimes"], out=tmp_path)
     data, label = run["ablation"].to_dataset(), run["heads"].to_dataset()["label"]
     label = label.sel(criterion="size").values
     cuts = ["keep 4, deletion", "keep 4, renormalisation", "taken out"]

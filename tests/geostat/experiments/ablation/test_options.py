@@ -95,9 +95,14 @@ def test_other_options_keep_earlier_answers(words, run, data, tmp_path):
 @pytest.mark.slow
 def test_a_single_part_in_python(ready, model_folder, text_folder, tmp_path):
     shutil.copytree(ready, tmp_path, dirs_exist_ok=True)
-    asked: dict[str, Any] = {"documents": text_folder, "count": 2, "length": LENGTH, "null": False}
-    asked |= {"n": "1,4,9,16", "out": tmp_path, "sizes": [1, 4], "budgets": [4]}
-    found = gs.ablate(str(model_folder), **asked, parts=["budgets"])["ablation"].to_dataset()
+    keywords: dict[str, Any] = {
+        "documents": text_folder,
+        "count": 2,
+        "length": LENGTH,
+        "null": False,
+    }
+    keywords |= {"n": "1,4,9,16", "out": tmp_path, "sizes": [1, 4], "budgets": [4]}
+    found = gs.ablate(str(model_folder), **keywords, parts=["budgets"])["ablation"].to_dataset()
     assert "head_rise" not in found
     greedy = found["budget_rise"].sel(way="greedy")
     assert bool(greedy.isnull().all())  # no single head was ablated

@@ -227,9 +227,9 @@ def test_losses_of_an_interrupted_search_are_kept_until_a_fresh_start(words, tmp
 
 def test_every_rule_has_the_losses_of_its_intervention(words, tmp_path):
     rules = ("random", *SETS, "sink-recent")
-    asked = ["--rule", "random", "--rule", ",".join(rules[1:])]  # repeated or comma-separated
+    arguments = ["--rule", "random", "--rule", ",".join(rules[1:])]  # repeated or comma-separated
     more = ["--out", tmp_path, "--mode", "renormalisation", "--target", "last:5", "--layers", "1,3"]
-    said = geostat(*words, *asked, *more)
+    said = geostat(*words, *arguments, *more)
     assert said.code == 0, said
     data, model, ids = read(tmp_path), tiny("llama"), token_ids(tmp_path)
     mode: Mode = "renormalisation"

@@ -33,7 +33,7 @@ def test_moments_given_the_length_of_s_are_exact() -> None:
     factor, rng = np.linalg.cholesky(covariance), np.random.default_rng(0)
     y = np.einsum("kl,mld->mkd", factor, rng.standard_normal((draws, 5, d))) / np.sqrt(d)
     s = y[:, :3].sum(axis=1)
-    # Only the regression of y_l on s enters here: s is stretched to the length asked for, and the
+    # Only the regression of y_l on s enters here: s is stretched to the given length, and the
     # y_l follow.
     stretched = s * np.sqrt(law.t) / np.linalg.norm(s, axis=1, keepdims=True)
     slope = covariance[:3].sum(axis=0) / covariance[:3, :3].sum()

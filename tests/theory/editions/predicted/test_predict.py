@@ -383,15 +383,15 @@ def test_a_tree_whose_order_is_roundings_has_a_value_and_a_flag() -> None:
 def test_a_head_has_a_flagged_value_where_any_order_of_merging_has_one(
     allowed: tuple[float, bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[float, bool]] = []
+    calls: list[tuple[float, bool]] = []
     spread, expected = clark.by_spread, counts.expected_counts
 
     def noted(law: Any, start: int, stop: int, like: float, order: Any) -> Any:
-        asked.append((like, order is law.mean))
+        calls.append((like, order is law.mean))
         return spread(law, start, stop, like, order)
 
     def failing(law: Any, groups: Any, start: int, stop: int, size: int, inner: bool, *more: Any):
-        if not inner and asked[-1] != allowed:
+        if not inner and calls[-1] != allowed:
             return np.nan, np.nan
         return expected(law, groups, start, stop, size, inner, *more)
 
