@@ -37,7 +37,7 @@ CLAIMS: Final = tuple(
         "precision",
         select={"edition": key.partition("_")[0], "gram": gram},
         short=f"P, R within {short}",
-        tolerance=Tolerance(0.01, "as above" if key != "printed" else EXPECTATION),
+        tolerance=Tolerance(0.01, EXPECTATION),
     )
     for key, gram, bounds, short in (
         ("printed", "exponential", "printed bounds", "printed bounds"),

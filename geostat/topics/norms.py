@@ -53,7 +53,7 @@ CLAIMS: Final = (
         short="constant norms: limit of the mean",
         tolerance=Tolerance(
             0.05,
-            "as above, after removing the document noise that remains in the mean",
+            "§3.1 and Figure 2, without the document noise that remains in the mean",
         ),
     ),
     Claim(

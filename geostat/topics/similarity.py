@@ -45,7 +45,7 @@ CLAIMS: Final = (
         "mae_by_lag",
         select={"gram": "offset"},
         short="cosines decay to a constant",
-        tolerance=Tolerance(0.1, "as above, for the rival form"),
+        tolerance=Tolerance(0.1, "the error of §3.2, for a rival form"),
     ),
     Claim(
         "similarity.offset_power",
@@ -53,7 +53,7 @@ CLAIMS: Final = (
         "mae_by_lag",
         select={"gram": "offset_power"},
         short="cosines decay to a constant (power law)",
-        tolerance=Tolerance(0.1, "as above, for the rival form that most heads prefer"),
+        tolerance=Tolerance(0.1, "the error of §3.2, for a rival form"),
     ),
     Claim(
         "similarity.stationary",
@@ -69,7 +69,7 @@ CLAIMS: Final = (
         "sink_slope",
         "within",
         short="no drift of the sink's cosine",
-        tolerance=Tolerance(0.1, "as above, for Assumption 2.2"),
+        tolerance=Tolerance(0.1, "the error of §3.2, as the drift of Assumption 2.2"),
     ),
 )
 """Claims about cosine similarity, each tested in every KV head."""

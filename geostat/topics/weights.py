@@ -73,7 +73,7 @@ CLAIMS: Final = (
         short="four phases: limit of the mean",
         tolerance=Tolerance(
             0.69,
-            "as above, after removing the document noise that remains in the mean",
+            "no value in the paper; ln 2, without the document noise that remains in the mean",
         ),
     ),
 )
