@@ -137,10 +137,14 @@ def text_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def finished(
     tmp_path_factory: pytest.TempPathFactory, model_folder: Path, text_folder: Path
 ) -> Finished:
-    """The main job on three documents, through the command. Read only."""
+    """The main job on three documents, through the command, with the first two figures of its page.
+    Read only.
+    """
     out = shared_folder(tmp_path_factory, "finished") / "report"
     words = ("run", model_folder, "--text", text_folder, "--documents", 3, "--length", LENGTH)
-    said = once(out.parent, lambda: geostat(*words, "--out", out))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page, "plans", lambda tree: FIGURES[:2])
+        said = once(out.parent, lambda: geostat(*words, "--out", out))
     assert said.code == 0, said.stderr
     return Finished(said=said, out=out, tree=Store.open(out / "run.zarr").tree())
 

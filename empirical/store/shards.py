@@ -345,9 +345,12 @@ class RunFiles(LocalStore):
         prototype: BufferPrototype | None = None,
         byte_range: ByteRequest | None = None,
     ) -> Buffer | None:
-        """Return bytes of a file, or of the future shard."""
+        """Return bytes of a file, or of the future shard; parts of shards are read in a thread, as
+        they may be large.
+        """
         read = partial(self.get_sync, key, prototype=prototype, byte_range=byte_range)
-        return read() if key in self._shards else await asyncio.to_thread(read)
+        small = byte_range is None or key in self._shards
+        return read() if small else await asyncio.to_thread(read)
 
     def get_sync(
         self,

@@ -17,6 +17,7 @@ from typing import IO, Any, Final, Self, TypeVar
 
 import numpy as np
 import xarray as xr
+from zarr.core.sync import sync
 from zarr.errors import ZarrUserWarning
 
 from empirical.caches import place_in_cache
@@ -76,7 +77,7 @@ def read_whole(lazy: xr.Dataset, complete: Callable[[xr.Dataset], xr.Dataset]) -
     """
     documents = lazy.sizes.get("document", 0)
     if not documents or lazy.nbytes <= HELD:
-        return complete(lazy.load())
+        return complete(sync(lazy.load_async()))
     where = place_in_cache("mapped")
     with suppress(OSError):
         where.mkdir(parents=True, exist_ok=True)

@@ -52,7 +52,7 @@ OF_TABLES = {"table", "caption", "thead", "tbody", "tr", "th", "td", "span", "i"
 @pytest.fixture(scope="module")
 def crafted(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the run, its tables in every format, its page, a comparison, the commands'
-    output, and tables of experiments. Figures are drawn but not written.
+    output, and tables of experiments. Two figures are drawn, none is written.
     """
     out = tmp_path_factory.mktemp("crafted")
     for name in ("run.zarr", "run.json"):
@@ -61,6 +61,7 @@ def crafted(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Pat
     make_hostile(out / "run.zarr")
     processes = [geostat("tables", out, "--format", "latex,markdown,html,csv,json", "--standalone")]
     with (
+        patch.object(page, "plans", lambda tree: FIGURES[:2]),
         patch.object(page, "write_figures_and_tables"),
         patch.object(comparison, "write_figures_and_tables"),
     ):

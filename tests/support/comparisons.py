@@ -29,7 +29,7 @@ def shorter(store: Path, model: Path, texts: Path) -> Path:
             CaptureOptions(model=str(model), text=(texts,), documents=3, length=SHORTER, out=folder)
         )
         pipeline.fit(run)
-        pipeline.confront(run)
+        pipeline.confront(run, swap=False)
         return run.path
 
     return once(folder, make)

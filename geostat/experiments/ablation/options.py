@@ -176,7 +176,7 @@ def ablate(
     Raises:
         InputError, StoreError, TypeError: as of `geostat.effective`.
 
-    >>> run = ablate("model", documents="notes", count=2, length=40, out="cut", sizes=[1, 4],
+    >>> run = ablate("model", documents="notes", count=2, length=40, out="cut", sizes=[1], tau=.5,
     ...              parts="heads")
     >>> run["ablation"]["head_rise"].dims
     ('mode', 'n', 'layer', 'head')

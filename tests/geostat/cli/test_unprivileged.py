@@ -88,7 +88,7 @@ def kept(prefix: tuple[str, ...], here: Path) -> list[Path]:
     return sorted((here / "open" / f"geostat-{NOBODY if prefix else os.getuid()}").rglob("*"))
 
 
-@pytest.mark.parametrize("home", [None, ABSENT])
+@pytest.mark.parametrize("home", [None, pytest.param(ABSENT, marks=pytest.mark.slow)])
 def test_kernels_are_compiled_and_cached_for_a_user_without_a_home(
     prefix: tuple[str, ...], here: Path, home: str | None
 ):
@@ -100,7 +100,9 @@ def test_kernels_are_compiled_and_cached_for_a_user_without_a_home(
     assert kernels >= {*("head_kernels.padded", "surrogates.whiten", "sharp_kernels.pair_ratios")}
 
 
-@pytest.mark.parametrize("first", ["", ROOMS], ids=["theory", "all"])
+@pytest.mark.parametrize(
+    "first", [pytest.param("", marks=pytest.mark.slow), ROOMS], ids=["theory", "all"]
+)
 def test_kernels_are_compiled_without_a_cache_folder(
     prefix: tuple[str, ...], here: Path, first: str
 ):

@@ -122,7 +122,13 @@ SHARED = {
 }
 
 
-@pytest.mark.parametrize("shared", SHARED)
+@pytest.mark.parametrize(
+    "shared",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name.endswith(("3n", "none shared")) else ())
+        for name in SHARED
+    ],
+)
 def test_layers_that_read_what_others_computed_give_the_losses_of_whole_passes(shared, known):
     assert_losses_of_layers_are_those_of_whole_passes(
         Losses(SHARED[shared](), tokens(2, 40).numpy(), None, known, QUIET)

@@ -108,6 +108,7 @@ def test_a_model_split_over_devices_gives_equal_numbers(tmp_path: Path, plain: x
     assert_same_numbers(gs.capture(spread, out=tmp_path, **kwargs), plain)
 
 
+@pytest.mark.slow
 def test_an_offloaded_model_gives_equal_numbers(tmp_path: Path, plain: xr.DataTree):
     model = accelerate.cpu_offload(tiny("llama"), execution_device=torch.device("cpu"))
     kwargs = {"documents": ids(2), "hash_weights": False, **WITHOUT_NULL}
@@ -180,7 +181,9 @@ def test_a_tokenizer_with_a_named_model_is_refused(tmp_path: Path):
         gs.capture("absent", tokenizer=letters(bos=True), out=tmp_path / "out")
 
 
-@pytest.mark.parametrize("length", [33, 34, 40, 48])
+@pytest.mark.parametrize(
+    "length", [33, 48, *(pytest.param(length, marks=pytest.mark.slow) for length in (34, 40))]
+)
 def test_means_over_queries_of_chunked_attention_are_of_the_last_chunk(tmp_path: Path, length: int):
     model = tiny_of("Llama4ForCausalLM", attention_chunk_size=16)
     kwargs = {"documents": list(tokens(2, length)), "length": length, "null": False}
@@ -203,7 +206,7 @@ def test_encoder_decoder_models_are_refused(tmp_path: Path):
     "name",
     [
         "ModernBertDecoderForCausalLM",
-        "Llama4ForCausalLM",
+        pytest.param("Llama4ForCausalLM", marks=pytest.mark.slow),
         pytest.param("Gemma3ForConditionalGeneration", marks=pytest.mark.slow),
         pytest.param("GotOcr2ForConditionalGeneration", marks=pytest.mark.slow),
     ],
@@ -220,7 +223,7 @@ def test_a_nested_decoder_equals_the_same_model_from_a_folder(tmp_path: Path, na
     assert_same_numbers(held, saved, "capture")
 
 
-@pytest.mark.parametrize("hashed", [True, False])
+@pytest.mark.parametrize("hashed", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_model_with_different_outputs_is_refused(tmp_path: Path, hashed: bool):
     model = tiny("llama")
     capture = partial(gs.capture, model, out=tmp_path, hash_weights=hashed, **WITHOUT_NULL)

@@ -168,7 +168,7 @@ def answered(loss: str, seed: int) -> bool:
     return bool(r2_of(heads).lower[3] > 0)
 
 
-@pytest.mark.parametrize("loss", ["straight", "bent"])
+@pytest.mark.parametrize("loss", [pytest.param("straight", marks=pytest.mark.slow), "bent"])
 def test_false_positive_rate_of_the_gain_of_geometry(loss):
     assert sum(answered(loss, seed) for seed in range(40)) <= 3
 
