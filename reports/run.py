@@ -7,8 +7,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Final
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,17 +25,6 @@ NEEDED = (
 )
 LABELS = ("layer", "head", "kv_head", "kv_head_of_head", "tokens")
 """Labels of /capture that must be integers: pages build names and commands from them."""
-_EXPECTED: Final = {
-    "predictive": "predicted curves. Confront it again with --predict.",
-    "effective": "effective set sizes. Measure them with `geostat effective`.",
-    "effective_layers": "effective set sizes of single layers. Measure them with"
-    " `geostat effective --each layer`.",
-    "ablation": "losses under ablation of heads. Measure them with `geostat ablate`.",
-    "heads_cut": "losses under ablation of heads. Measure them with `geostat ablate`.",
-    "normaliser": "statements on the normaliser. Measure them with `geostat normaliser`.",
-}
-"""Expected content of an optional group, and the remedy if it is missing."""
-STARS: Final = ["n_star", "n_star_lower", "n_star_upper"]
 
 
 def _group(name: str) -> str:
@@ -79,12 +68,11 @@ class Run:
     sensitivity: xr.Dataset | None = None
     predictive: xr.Dataset | None = None
     pooled: xr.Dataset | None = None
-    effective: xr.Dataset | None = None
-    ablation: xr.Dataset | None = None
-    normaliser: xr.Dataset | None = None
     sphere: xr.Dataset | None = None
     """Derived for display, like `contributions`."""
     contributions: xr.Dataset | None = None
+    optional: Mapping[str, xr.Dataset] = field(default_factory=dict)
+    """Further groups by name, such as those of experiments."""
 
     @classmethod
     def of(cls, tree: xr.DataTree) -> Run:
@@ -100,10 +88,11 @@ class Run:
                     " first; open the run again to see saved results."
                 )
         groups = {
-            field.name: tree[name].to_dataset() if name in tree.children else None
-            for field in fields(cls)
-            if (name := _group(field.name)) != "attrs"
+            known.name: tree[name].to_dataset() if name in tree.children else None
+            for known in fields(cls)
+            if (name := _group(known.name)) not in ("attrs", "optional")
         }
+        others = tree.children.keys() - {_group(name) for name in groups}
         for name in LABELS:
             labels = groups["capture"].get(name)  # type: ignore[union-attr]
             if labels is None or labels.dtype.kind not in "iu":
@@ -112,17 +101,24 @@ class Run:
                     " measures them. Measure the run again."
                 )
         attrs = {str(name): value for name, value in tree.attrs.items()}
-        return cls(attrs=attrs, **groups)  # type: ignore[arg-type]
+        optional = {name: tree[name].to_dataset() for name in sorted(others)}
+        return cls(attrs=attrs, optional=optional, **groups)  # type: ignore[arg-type]
 
-    def needed(self, name: str) -> xr.Dataset:
-        """Return an optional group.
+    def group(self, name: str) -> xr.Dataset | None:
+        """Return an optional group; None if the run lacks it."""
+        found: xr.Dataset | None = getattr(self, name, None)
+        return self.optional.get(name) if found is None else found
+
+    def needed(
+        self, name: str, expected: str = "results of a confrontation. Confront it again."
+    ) -> xr.Dataset:
+        """Return an optional group; `expected` names its content, and the remedy if it is missing.
 
         Raises:
             InputError: if the run lacks it.
         """
-        data: xr.Dataset | None = getattr(self, name)
+        data = self.group(name)
         if data is None:
-            expected = _EXPECTED.get(name, "results of a confrontation. Confront it again.")
             raise InputError(f"the run has no /{_group(name)}; expected {expected}")
         return data
 
@@ -131,13 +127,14 @@ class Run:
         """N* of single layers with selection by weight, dims (layer, mode, tau); None for fewer
         than two layers.
         """
-        data = self.effective
+        data = self.group("effective")
         if data is None or "n_star" not in data or "attention" not in data["rule"].values:
             return None
         documents = np.arange(data.sizes["document"])
         numbers = [re.fullmatch(r"layer (\d+)", str(scope)) for scope in data["scope"].values]
         layers = sorted(int(number[1]) for number in numbers if number)
-        data = data.sel(scope=[f"layer {layer}" for layer in layers], rule="attention")[STARS]
+        data = data.sel(scope=[f"layer {layer}" for layer in layers], rule="attention")
+        data = data[["n_star", "n_star_lower", "n_star_upper"]]
         data = data.drop_vars("scope").rename(scope="layer").assign_coords(layer=layers)
         data = data.isel(layer=data["n_star"].notnull().any(("mode", "tau")).values)
         return data.assign_coords(document=documents) if data.sizes["layer"] > 1 else None
@@ -147,16 +144,17 @@ class Run:
         """/ablation of single heads or of budgets, with the drawn modes as attribute `shown`:
         renormalisation, or the first mode measured.
         """
-        if self.ablation is None:
+        data = self.group("ablation")
+        if data is None:
             return None
         shown = {}
         for name in ("head_rise", "budget_rise"):
-            if name in self.ablation:
-                rise = self.ablation[name]
+            if name in data:
+                rise = data[name]
                 known = rise.notnull().any([dim for dim in rise.dims if dim != "mode"])
                 modes = [str(mode) for mode in rise["mode"].values[known.values]]
                 shown[name] = "renormalisation" if "renormalisation" in modes else modes[0]
-        return self.ablation.assign_attrs(shown=shown) if shown else None
+        return data.assign_attrs(shown=shown) if shown else None
 
     @property
     def documents(self) -> int:

@@ -32,6 +32,9 @@ from reports.tables.table import (
 from reports.text.number import count
 from reports.topics.effective import FLOOR
 
+EXPECTED: Final = "losses under ablation of heads. Measure them with `geostat ablate`."
+"""Content of the group, and the remedy if it is missing."""
+
 FEATURES_OF_HEADS: Final = {
     "precision": ("Precision", "Precision $P$ at $N$"),
     "recall": ("Recall", "Recall $R$ at $N$"),
@@ -73,7 +76,7 @@ def figure_ablation(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     """Draw rank correlations of features with the loss increase from ablating a head, and the loss
     increase by budget and allocation.
     """
-    data = run.needed("heads_cut")
+    data = run.needed("heads_cut", EXPECTED)
     _correlations(axes[0], data)
     _budget_rises(axes[1], data)
     return axes
@@ -131,7 +134,7 @@ def _budget_rises(axes: Axes, data: xr.Dataset) -> None:
 )
 def caption_ablation(run: Run) -> Caption:
     """Return the caption of rank correlations over heads, and of budgets."""
-    data = run.needed("heads_cut")
+    data = run.needed("heads_cut", EXPECTED)
     documents = documents_of(data)
     left = right = ""
     if "r2_held_out_layers" in data:
@@ -159,7 +162,7 @@ def caption_ablation(run: Run) -> Caption:
 
 def tables(run: Run) -> list[Table]:
     """Return the tables with data in the run."""
-    data = run.ablation
+    data = run.group("ablation")
     return [] if data is None else [make(run, data) for name, make in TABLES if name in data]
 
 

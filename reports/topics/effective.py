@@ -40,6 +40,12 @@ from reports.tables.table import (
 from reports.text.number import count, percent
 from reports.topics.entry import Entry
 
+EXPECTED: Final = "effective set sizes. Measure them with `geostat effective`."
+EXPECTED_LAYERS: Final = (
+    "effective set sizes of single layers. Measure them with `geostat effective --each layer`."
+)
+"""Content of a group, and the remedy if it is missing."""
+
 FLOOR: Final = 1e-3
 """Smallest relative loss increase drawn; smaller ones are drawn at it."""
 
@@ -82,7 +88,7 @@ def figure_effective(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     """Draw the relative loss increase against N by rule, and N* with its 95% interval, one axis per
     mode.
     """
-    data = run.needed("effective")
+    data = run.needed("effective", EXPECTED)
     for axis, (mode, title) in zip(axes, MODES.items(), strict=True):
         if "loss" in data and mode in data["mode"].values:
             by_rule = data.sel(scope=shown_scope(data), mode=mode)
@@ -135,7 +141,7 @@ def _shares(axes: Axes, data: xr.Dataset, paper: dict[str, Any], mode: str) -> N
 @planned(figure_effective, "How many tokens does a query need?", 4.2, group="effective")
 def caption_effective(run: Run) -> Caption:
     """Return the caption of the losses by N, and of N*."""
-    data, paper = run.needed("effective"), run.display.attrs["paper_effective"]
+    data, paper = run.needed("effective", EXPECTED), run.display.attrs["paper_effective"]
     scope = shown_scope(data)
     where = "in all layers and heads at once" if scope == "all" else f"in {scope} alone"
     description = (
@@ -183,7 +189,7 @@ def _finding(data: xr.Dataset, say: Numbers) -> str:
 
 def figure_effective_layers(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     """Draw N* of single layers, with all other layers unchanged, one axis per mode."""
-    data = run.needed("effective_layers")
+    data = run.needed("effective_layers", EXPECTED_LAYERS)
     first, last = (int(data["layer"][end]) for end in (0, -1))
     data = data.reindex(layer=range(first, last + 1))  # no line across unmeasured layers
     for axis, mode in zip(axes, MODES, strict=True):
@@ -212,7 +218,7 @@ def caption_effective_layers(run: Run) -> Caption:
     """Return the caption of N* of single layers, with the layer of the largest N* at the smallest
     τ.
     """
-    data, say = run.needed("effective_layers"), Numbers()
+    data, say = run.needed("effective_layers", EXPECTED_LAYERS), Numbers()
     description = (
         "Queries of one layer keep the N tokens of largest weight; all other layers are unchanged."
         " Marks: N*, the smallest measured N from which the loss increase stays within τ; bars: 95%"
@@ -237,7 +243,7 @@ def caption_effective_layers(run: Run) -> Caption:
 
 def tables(run: Run) -> list[Table]:
     """Return the tables with data in the run."""
-    data = run.effective
+    data = run.group("effective")
     return [] if data is None else [make(run, data) for name, make in TABLES if name in data]
 
 

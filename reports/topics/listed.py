@@ -85,7 +85,7 @@ REST: Final = Entry(
 
 def plans(run: Run) -> tuple[Plan, ...]:
     """Return the `FIGURES` whose group is in the run."""
-    return tuple(p for p in FIGURES if not p.group or getattr(run, p.group) is not None)
+    return tuple(p for p in FIGURES if not p.group or run.group(p.group) is not None)
 
 
 def tables(tree: xr.DataTree) -> dict[str, Table]:

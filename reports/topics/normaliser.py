@@ -32,12 +32,15 @@ from reports.tables.table import (
 from reports.text.number import count
 from reports.topics.entry import Entry
 
+EXPECTED: Final = "statements on the normaliser. Measure them with `geostat normaliser`."
+"""Content of the group, and the remedy if it is missing."""
+
 
 def figure_normaliser(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     """Draw the largest weight against L with 1/L for comparison, and the share of selected tokens
     within the radius against N with its bounds and null baselines.
     """
-    data = run.needed("normaliser")
+    data = run.needed("normaliser", EXPECTED)
     _weights(axes[0], data)
     _shares(axes[1], data, run.display.attrs["paper_normaliser"])
     style.legends_once(axes)
@@ -95,7 +98,7 @@ def _line(
 @planned(figure_normaliser, "What does the normaliser do to weights?", 4.0, group="normaliser")
 def caption_normaliser(run: Run) -> Caption:
     """Return the caption of weights by length and separability by N."""
-    data = run.needed("normaliser")
+    data = run.needed("normaliser", EXPECTED)
     paper = run.display.attrs["paper_normaliser"]
     description = (
         f"Means over {count(int(data.attrs['heads']), 'head')} and"
@@ -125,7 +128,8 @@ TEMPERATURES: Final = (0.1, 1.0)
 
 def tables(run: Run) -> list[Table]:
     """Return the table of statements; none without /normaliser."""
-    return [] if run.normaliser is None else [_statements(run, run.normaliser)]
+    data = run.group("normaliser")
+    return [] if data is None else [_statements(run, data)]
 
 
 def size_of_paper(data: xr.Dataset, share: float) -> int:

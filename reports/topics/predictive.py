@@ -18,6 +18,9 @@ from reports.run import SCORES, SYMBOLS, Run, each, of_score
 from reports.tables.table import Cell, Column, Table, mixed, number, numbers, percentages
 from reports.text.number import count
 
+EXPECTED: Final = "predicted curves. Confront it again with --predict."
+"""Content of the group, and the remedy if it is missing."""
+
 PANELS = {
     "exponential": "Exponential fit",
     "offset": "Offset fit",
@@ -70,7 +73,7 @@ def figure_predictive(axes: Any, run: Run) -> Any:
     """Draw measured against predicted values of all (head, N) cells, for P and R and each source of
     predictions, on 2 × 4 axes.
     """
-    data = run.needed("predictive")
+    data = run.needed("predictive", EXPECTED)
     sources = [source for source in PANELS if source in data["source"].values]
     for row, (name, title) in zip(axes, SCORES.items(), strict=True):
         for axis, source in zip(row, sources, strict=False):
@@ -125,7 +128,7 @@ def _panel(axis: Axes, data: xr.Dataset, name: str) -> None:
 )
 def caption_predictive(run: Run) -> Caption:
     """Return the caption of predicted against measured curves."""
-    data = run.needed("predictive")
+    data = run.needed("predictive", EXPECTED)
     sizes = data["n_predicted"].values
     description = (
         f"Measured Precision and Recall of {run.counted('head')} (means of"
@@ -166,7 +169,7 @@ def _misses(say: Numbers, errors: dict[str, float], score: str) -> list[str]:
 
 def figure_ladder(axes: Axes, run: Run) -> Axes:
     """Draw the mean absolute error of predicted curves by source of predictions, with intervals."""
-    rungs(axes, run.needed("predictive"), "source", LADDER, "pooled_mae")
+    rungs(axes, run.needed("predictive", EXPECTED), "source", LADDER, "pooled_mae")
     axes.set_xlabel("mean absolute error of the prediction")
     axes.set_title("Predicted from")
     return axes
@@ -175,7 +178,7 @@ def figure_ladder(axes: Axes, run: Run) -> Axes:
 @planned(figure_ladder, "How accurate are predictions?", 2.9, grid=(1, 1), group="predictive")
 def caption_ladder(run: Run) -> Caption:
     """Return the caption of the ladder of predictions."""
-    data = run.needed("predictive")
+    data = run.needed("predictive", EXPECTED)
     interval = " Bars: 95% intervals over documents." if run.documents > 1 else ""
     description = (
         "Mean absolute error of predicted Precision and Recall over all cells (head, N) of"

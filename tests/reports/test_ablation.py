@@ -36,7 +36,7 @@ def test_drawn_numbers_equal_the_dataset(run: Run) -> None:
     figure_ablation(axes, run)
     on_figure = [words for words, _ in FEATURES_OF_HEADS.values()]
     assert [tick.get_text() for tick in axes[0].get_yticklabels()] == on_figure
-    by_controls = run.ablation.sel(mode="deletion", outcome="rise at N = 8")
+    by_controls = run.optional["ablation"].sel(mode="deletion", outcome="rise at N = 8")
     for controls, container in zip(CONTROLS, axes[0].containers, strict=True):
         selected = by_controls.sel(controls=controls)
         value, low, high = (
@@ -47,7 +47,7 @@ def test_drawn_numbers_equal_the_dataset(run: Run) -> None:
         known = np.isfinite(value)
         np.testing.assert_allclose(bars[known], np.stack([low, high], axis=1)[known])
     for way, container in zip(WAYS, axes[1].containers, strict=True):
-        selected = run.ablation["budget_rise"].sel(mode="deletion", way=way)
+        selected = run.optional["ablation"]["budget_rise"].sel(mode="deletion", way=way)
         np.testing.assert_allclose(container.lines[0].get_ydata(), selected)
 
 
@@ -68,7 +68,7 @@ def test_unmeasured_layers_have_no_line_and_an_unmeasured_mode_is_stated() -> No
 
 
 def test_the_finding_depends_on_the_interval(run: Run) -> None:
-    data = run.ablation
+    data = run.optional["ablation"]
     adds = data.sel(mode="deletion", outcome="rise at N = 8", predictor="geometry adds")
     sentence, of_budgets = data.attrs["answers"]
     assert float(adds["r2_held_out_layers_lower"]) < 0  # the loss depends on mass only
@@ -77,7 +77,9 @@ def test_the_finding_depends_on_the_interval(run: Run) -> None:
     assert f"geometry adds {float(adds['r2_held_out_layers']):.2f} (95%: " in sentence
     assert caption_ablation(run).finding == f"{sentence} {of_budgets}"
     finding = caption_effective_layers(run).finding
-    selected = run.effective.sel(scope="layer 0", rule="attention", mode="deletion", tau=0.01)
+    selected = run.optional["effective"].sel(
+        scope="layer 0", rule="attention", mode="deletion", tau=0.01
+    )
     star, low, high = (int(selected[f"n_star{end}"]) for end in ("", "_lower", "_upper"))
     assert finding == (
         f"Under deletion at τ = 1.0%, layer 0 has the largest N*: {star} tokens ({low} to {high})."
@@ -97,7 +99,7 @@ def first_number(cell: str) -> float:
 
 
 def test_the_tables_contain_every_number(run: Run) -> None:
-    data = run.ablation
+    data = run.optional["ablation"]
     frames = [table.frame() for table in tables(run)]
     function, prediction, needs, budgets, regimes, contexts = frames
     assert len(function) == data.sizes["feature"]

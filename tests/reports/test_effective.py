@@ -1,7 +1,5 @@
 """Effective attention set sizes: figure, caption and tables show the dataset's numbers."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -28,7 +26,7 @@ def test_drawn_curves_equal_the_dataset_and_the_mark_of_the_paper_is_labelled(ru
     axes = drawn(run)
     for axis, mode in zip(axes, MODES, strict=True):
         lines = {line.get_label(): line for line in axis.get_lines()}
-        curve = run.effective.sel(scope="all", rule="attention", mode=mode)
+        curve = run.optional["effective"].sel(scope="all", rule="attention", mode=mode)
         known = np.isfinite(curve["loss_rise"].values)
         line = lines["weight $\\alpha$"]
         np.testing.assert_array_equal(line.get_xdata(), curve["n"].values[known])
@@ -51,11 +49,11 @@ def test_drawn_curves_equal_the_dataset_and_the_mark_of_the_paper_is_labelled(ru
 
 
 def test_an_unmeasured_mode_is_stated_and_does_not_affect_the_axis(run: Run):
-    axes = drawn(replace(run, effective=run.effective.sel(mode=["renormalisation"])))
+    axes = drawn(run_with(effective=run.optional["effective"].sel(mode=["renormalisation"])))
     assert [text.get_text() for text in axes[0].texts] == ["not measured"]
     assert axes[0].get_legend() is None
     assert axes[1].get_legend() is not None
-    rises = run.effective["loss_rise"].sel(mode="renormalisation").max()
+    rises = run.optional["effective"]["loss_rise"].sel(mode="renormalisation").max()
     assert axes[1].get_ylim()[1] < 2 * float(rises)
 
 
@@ -68,7 +66,7 @@ def test_a_single_layer_is_named_and_not_compared_with_the_paper():
 
 def test_the_finding_quotes_the_numbers(run: Run):
     caption = caption_effective(run)
-    stars = run.effective["n_star"].sel(scope="all", rule="attention", tau=0.05)
+    stars = run.optional["effective"]["n_star"].sel(scope="all", rule="attention", tau=0.05)
     deleted, rescaled = (int(stars.sel(mode=mode)) for mode in MODES)
     assert caption.finding == (
         f"Selected by weight, {deleted} tokens per query keep the loss increase within 5% if the"
@@ -90,7 +88,7 @@ def test_the_table_has_every_size_and_the_reported_values(run: Run):
     frame = table.frame()
     assert len(frame) == 2 * 2 + 2
     for row in frame.iloc[:4].itertuples(index=False):
-        star = run.effective.sel(scope=row[0], rule=row[1], mode=row[2])
+        star = run.optional["effective"].sel(scope=row[0], rule=row[1], mode=row[2])
         ends = (star[f"n_star{end}"].values for end in ("", "_lower", "_upper"))
         shown = [f"{n:.0f} [{low:.0f}, {high:.0f}]" for n, low, high in zip(*ends, strict=True)]
         assert list(row[3 : 3 + len(TAUS)]) == shown
@@ -99,8 +97,8 @@ def test_the_table_has_every_size_and_the_reported_values(run: Run):
         assert [*reported[:3], reported[4]] == ["Gemma-7B", "attention", mode, star]
     assert "Last rows" in table.caption
     assert "mean loss of the last 9 tokens of a window of" in table.caption
-    other = run.effective.sel(tau=[0.01, 0.1]).assign_attrs(target="all")
-    others, *_ = tables(replace(run, effective=other))
+    other = run.optional["effective"].sel(tau=[0.01, 0.1]).assign_attrs(target="all")
+    others, *_ = tables(run_with(effective=other))
     assert len(others.rows) == 2 * 2
     assert "Last rows" not in others.caption
     assert "mean loss of all tokens but the first of a window" in others.caption
@@ -109,7 +107,7 @@ def test_the_table_has_every_size_and_the_reported_values(run: Run):
 def test_the_tables_have_sparse_sets_and_correlations_over_sizes(run: Run):
     _, sets, curves = tables(run)
     assert cells(sets)[0].startswith("all | sparsemax | deletion | 3.50 | 0.250 ± 0.000 | ")
-    correlations = run.effective["rank_correlation"]
+    correlations = run.optional["effective"]["rank_correlation"]
     assert len(curves.rows) == int(correlations.notnull().sum()) > 0
     first = curves.frame().iloc[0].tolist()
     assert first[:3] == ["deletion", "Precision $P$", "all"]

@@ -16,7 +16,7 @@ def run() -> Run:
 
 
 def test_drawn_curves_equal_the_dataset(run: Run) -> None:
-    axes, data = Figure().subplots(1, 2), run.normaliser
+    axes, data = Figure().subplots(1, 2), run.optional["normaliser"]
     assert figure_normaliser(axes, run) is axes
     decays, shares = (
         {container.get_label(): container.lines[0] for container in axis.containers}
@@ -45,13 +45,16 @@ def test_the_finding_quotes_the_numbers(run: Run) -> None:
         f"The largest weight decays as L to the power −0.30 from L = 16 to {POSITIONS}."
     )
     assert [quoted.value for quoted in caption.numbers] == pytest.approx([16, POSITIONS, 0.3])
-    unknown = normaliser().assign(power=np.nan * run.normaliser["power"])
+    unknown = normaliser().assign(power=np.nan * run.optional["normaliser"]["power"])
     assert caption_normaliser(run_with(normaliser=unknown)).finding == ""
 
 
 def test_the_table_contains_measured_values_bounds_and_reported_values(run: Run) -> None:
     (table,) = tables(run)
-    rows, data = {row[0]: row[1:] for row in table.frame().itertuples(index=False)}, run.normaliser
+    rows, data = (
+        {row[0]: row[1:] for row in table.frame().itertuples(index=False)},
+        run.optional["normaliser"],
+    )
     near = data.sel(n=round(0.06 * POSITIONS))
     share, response = rows[f"$N_s/N$, $N = {int(near['n'])}$"], rows["response, $T = 0.1$"]
     assert rows[r"power $\gamma$"][0].startswith("0.30")

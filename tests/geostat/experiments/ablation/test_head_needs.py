@@ -34,7 +34,9 @@ def estimated(curves: list[dict[int, FloatArray]], complete: bool = True) -> lis
     return [one for one in found.values() if isinstance(one, Estimate)]
 
 
-@pytest.mark.parametrize(("scatter", "least"), [pytest.param(0.5, 34, marks=pytest.mark.slow), (1.0, 30)])
+@pytest.mark.parametrize(
+    ("scatter", "least"), [pytest.param(0.5, 34, marks=pytest.mark.slow), (1.0, 30)]
+)
 def test_intervals_have_nearly_nominal_coverage(scatter, least):
     held = np.zeros(3)
     for seed in range(40):
