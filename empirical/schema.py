@@ -329,7 +329,7 @@ def coordinates(**values: np.ndarray) -> dict[str, xr.Variable]:
 
 
 def f_scores(precision: Any, recall: Any, convention: str) -> tuple[Any, Any]:
-    """Return F(r_max) and F(r_min) of plain or labelled arrays; (5), Corollary 1.
+    """Return F(r_max) and F(r_min) of arrays of any library; (5), Corollary 1.
 
     `paper`: R(r_max) = 1 and P(r_min) = 1, so F(r_max) = 2P/(1+P) and F(r_min) = 2R/(1+R).
     `followup`: both equal the single F = 2PR/(P+R), 0 if both are 0.
@@ -337,8 +337,7 @@ def f_scores(precision: Any, recall: Any, convention: str) -> tuple[Any, Any]:
     if convention != "followup":
         return 2 * precision / (1 + precision), 2 * recall / (1 + recall)
     total = precision + recall
-    with np.errstate(invalid="ignore"):
-        both = xr.where(total > 0, 2 * precision * recall / total, total)
+    both = 2 * precision * recall / (total + (total == 0))
     return both, both
 
 

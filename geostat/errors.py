@@ -64,9 +64,11 @@ def in_python(text: str) -> str:
     >>> in_python("Use --documents 3, or run `geostat fit run.zarr --fresh`.")
     'Use count 3, or run `geostat fit run.zarr --fresh`.'
     """
-    flag = rf"--({'|'.join(KEYWORDS)})\b"
     parts = text.split("`")
-    parts[::2] = [re.sub(flag, lambda match: KEYWORDS[match[1]], part) for part in parts[::2]]
+    parts[::2] = [
+        re.sub(r"--(\w+(?:-\w+)*)", lambda match: KEYWORDS.get(match[1], match[0]), part)
+        for part in parts[::2]
+    ]
     return "`".join(parts)
 
 

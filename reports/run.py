@@ -248,8 +248,7 @@ def at_size(curve: xr.DataArray, n: int) -> float:
     >>> at_size(xr.DataArray([0.5, 0.25], coords={"n": [2, 4]}, dims="n"), 4)
     0.25
     """
-    where = np.flatnonzero(curve["n"].values == n)
-    return float(curve.values[where[0]]) if where.size else float("nan")
+    return float(curve.reindex(n=[n]).item())
 
 
 def with_limits(data: xr.Dataset, name: str) -> tuple[float, float, float]:

@@ -31,20 +31,6 @@ def median(array: xr.DataArray | FloatArray) -> float:
     return float(np.median(values)) if values.size else float("nan")
 
 
-def most_typical(array: xr.DataArray | FloatArray) -> tuple[int, ...] | None:
-    """Return the index, one per dimension, of the finite entry nearest to the median; None if there
-    are none.
-
-    >>> most_typical(np.array([[9.0, 1.0], [np.nan, 3.0]]))
-    (1, 1)
-    """
-    values = np.asarray(array, dtype=np.float64)
-    if not np.isfinite(values).any():
-        return None
-    distance = np.where(np.isfinite(values), np.abs(values - np.nanmedian(values)), np.inf)
-    return tuple(int(index) for index in np.unravel_index(int(distance.argmin()), values.shape))
-
-
 def quartiles(array: xr.DataArray | FloatArray) -> tuple[float, float, float]:
     """Return median, lower and upper quartile of the finite entries; NaN if there are none.
 

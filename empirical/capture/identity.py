@@ -10,7 +10,6 @@ import hashlib
 import platform
 import subprocess
 from collections.abc import Collection, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 import torch
 
 from empirical.capture.source import Described
+from empirical.capture.versions import MEASURING, versions
 from empirical.errors import InputError
 from empirical.measure.selection import Convention
 from empirical.schema import SCHEMA_VERSION
@@ -25,12 +25,6 @@ from empirical.sources.identity import other_output
 from empirical.sources.queries import Queries
 from empirical.sources.windows import Windows
 from empirical.store.stored_run import StoredRun
-
-LIBRARIES = ("torch", "transformers", "numpy", "numba")
-"""Libraries whose version can change a measured number."""
-
-UNTOLD = {"measure": "cpu"}
-"""Values for entries that older provenance lacks, from before they became options."""
 
 UNTOLD_OF_MODEL = frozenset({"config_sha256", "code_sha256", "fingerprint"})
 """Model entries that older provenance may lack; any value then matches."""
@@ -104,26 +98,17 @@ def provenance(
     **options: Any,
 ) -> dict[str, Any]:
     """Return a store's provenance, in JSON types; options: those of `asked_for`."""
-    geostat, *others = versions().items()
+    found = versions(MEASURING)
     return {
         "schema_version": SCHEMA_VERSION,
-        "geostat_version": geostat[1],
+        "geostat_version": found.pop("geostat"),
         "git_commit": git_commit(),
-        "versions": dict(others),
+        "versions": found,
         "model": source.provenance(),
         **asked_for(windows, **options),
         "measure": measure,
         "settings": dict(settings),
     }
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that can change a measured number: geostat's, then the libraries'."""
-    try:
-        installed = version("attention-geostat")
-    except PackageNotFoundError:
-        installed = "unknown"
-    return {"geostat": installed} | {name: version(name) for name in LIBRARIES}
 
 
 def refuse_other(store: StoredRun, recorded: Mapping[str, Any], windows: Windows) -> None:
@@ -163,7 +148,7 @@ def differing(stored: Mapping[str, Any], expected: Mapping[str, Any]) -> list[tu
     """
     out = []
     for name, new in expected.items():
-        old = stored.get(name, UNTOLD.get(name))
+        old = stored.get(name)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             out += _differing_within(name, old, new)
         elif old != new and name != RECORDED_ONLY:

@@ -67,46 +67,50 @@ class RunShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerView:
-    """One layer of one document: what its last query sees, and the rows of all queries."""
+class Seen:
+    """Rows of the analysed queries, and the value states that they weigh."""
 
-    layer: int
-    document: int
-    seed: tuple[int, ...]
-    alpha: Tensor
-    """Attention row of the last query, (head, token) float32."""
-    values: Tensor
-    """(kv_head, token, dimension) float32."""
-    first: int
-    """Position of the first visible token; 0 if the sink is visible."""
     rows: Sequence[Row]
     """Analysed queries in ascending order; the last is the window's last query."""
     every: Tensor
     """Value states of all positions, (kv_head, position, dimension) float32."""
     shape: RunShape
 
-    on_device: bool = False
-    """Whether the tensors are on the layer's device, to be measured there."""
+    @property
+    def alpha(self) -> Tensor:
+        """Attention row of the last query, (head, token) float32."""
+        return torch.as_tensor(self.rows[-1].alpha)
+
+    @property
+    def values(self) -> Tensor:
+        """Value states of the tokens that the last query sees, (kv_head, token, dimension)."""
+        return self.every[:, self.first :]
+
+    @property
+    def first(self) -> int:
+        """Position of the first token that the last query sees; 0 if it sees the sink."""
+        return self.rows[-1].first
 
     @property
     def sink(self) -> bool:
         """Whether the first token is the sink."""
         return self.first == 0
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerView(Seen):
+    """One layer of one document."""
+
+    layer: int
+    document: int
+    seed: tuple[int, ...]
+    on_device: bool = False
+    """Whether the tensors are on the layer's device, to be measured there."""
+
     def on_host(self) -> LayerView:
         """Return the layer with its tensors on the CPU."""
-        alpha = [torch.as_tensor(row.alpha).cpu() for row in self.rows]
-        every = self.every.cpu()
-        return replace(
-            self,
-            alpha=alpha[-1],
-            values=every[:, self.first :],
-            rows=[
-                replace(row, alpha=weights) for row, weights in zip(self.rows, alpha, strict=True)
-            ],
-            every=every,
-            on_device=False,
-        )
+        rows = [replace(row, alpha=torch.as_tensor(row.alpha).cpu()) for row in self.rows]
+        return replace(self, rows=rows, every=self.every.cpu(), on_device=False)
 
 
 def layer_view(
@@ -121,24 +125,15 @@ def layer_view(
     """Return an observer's view of one document of a tapped layer, on its device or on the CPU.
     `positions` are those of its analysed queries; `kwargs` are the document and the seed.
     """
-    firsts = tapped.first[slot]
     alpha, every = tapped.alpha[slot].float(), tapped.values[slot].float()
     if not on_device:
         alpha, every = alpha.cpu(), every.cpu()
     rows = [
         Row(position=position, first=first, alpha=row[:, first : position + 1])
-        for position, first, row in zip(positions, firsts, alpha, strict=True)
+        for position, first, row in zip(positions, tapped.first[slot], alpha, strict=True)
     ]
     return LayerView(
-        layer=tapped.index,
-        alpha=alpha[-1, :, firsts[-1] :],
-        values=every[:, firsts[-1] :],
-        first=firsts[-1],
-        rows=rows,
-        every=every,
-        shape=shape,
-        on_device=on_device,
-        **kwargs,
+        layer=tapped.index, rows=rows, every=every, shape=shape, on_device=on_device, **kwargs
     )
 
 
@@ -155,11 +150,8 @@ FAULTS["kv_head"] = FAULTS["head"]
 
 def refuse_unsound(view: LayerView, name: str) -> None:
     """Refuse captured arrays with NaN, infinity or values that cannot be squared."""
-    for what, tensor in (*(("head", row.alpha) for row in view.rows), ("kv_head", view.every)):
-        rows = np.asarray(tensor).reshape(len(tensor), -1)
-        finite = np.isfinite(rows.min(axis=1)) & np.isfinite(rows.max(axis=1))
-        refuse_unless(finite, name, view.layer, what)
-    refuse_unless(in_range(np.asarray(view.every)), name, view.layer, KV_HEAD_RANGE)
+    for what, sound in sound_rows(view).items():
+        refuse_unless(np.asarray(sound), name, view.layer, what)
 
 
 def sound_rows(view: LayerView) -> dict[str, Tensor]:
@@ -185,28 +177,10 @@ LAYERS: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Together:
-    """Layers, in order, whose queries see equally many tokens."""
+class Together(Seen):
+    """Layers, in order, whose queries see equally many tokens; their heads are concatenated."""
 
     views: Sequence[LayerView]
-    alpha: Tensor
-    """Attention rows of the last query, (layer · head, token)."""
-    values: Tensor
-    """Value states of the visible tokens, (layer · kv_head, token, dimension)."""
-    every: Tensor
-    """Value states of all positions, (layer · kv_head, position, dimension)."""
-    rows: Sequence[Row]
-    """Analysed queries, with the weights of all layers."""
-
-    @property
-    def shape(self) -> RunShape:
-        """Sizes of the run."""
-        return self.views[0].shape
-
-    @property
-    def sink(self) -> bool:
-        """Whether the first token is the sink."""
-        return self.views[0].sink
 
     @property
     def seeds(self) -> list[tuple[int, ...]]:
@@ -235,11 +209,8 @@ def together(views: Sequence[LayerView]) -> Together:
         replace(row, alpha=torch.cat([torch.as_tensor(view.rows[query].alpha) for view in views]))
         for query, row in enumerate(views[0].rows)
     ]
-    every, last = torch.cat([view.every for view in views]), rows[-1].alpha
-    assert isinstance(last, Tensor)
-    return Together(
-        views=views, alpha=last, values=every[:, views[0].first :], every=every, rows=rows
-    )
+    every = torch.cat([view.every for view in views])
+    return Together(views=views, rows=rows, every=every, shape=views[0].shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from empirical.capture.layer_view import Later, LayerView, RunShape, Together
+from empirical.capture.layer_view import Later, LayerView, RunShape, Seen, Together
 from empirical.errors import InputError
 from empirical.measure import nulls, queries
 from empirical.measure.device import layer as device_layer
@@ -29,7 +29,6 @@ from empirical.measure.layer import (
     position_blocks,
     principal_components,
 )
-from empirical.measure.queries import Row
 from empirical.measure.sinks import SINKS, find_sinks
 from empirical.schema import CAPTURE, NULL, NULLS, PRINCIPAL, QUERIES, coordinates
 from empirical.store.layout import GroupPlan
@@ -168,7 +167,7 @@ class Geometry:
         return measured
 
     @staticmethod
-    def _measured(view: LayerView | Together, measure: Callable[..., Any]) -> Any:
+    def _measured(view: Seen, measure: Callable[..., Any]) -> Any:
         return measure(
             view.alpha,
             view.values,
@@ -229,7 +228,7 @@ class Baselines:
 
     @staticmethod
     def _drawn(
-        view: LayerView | Together,
+        view: Seen,
         one: Callable[..., Any],
         several: Callable[..., Any],
         **seed: Any,
@@ -256,20 +255,18 @@ class QueryMeans:
 
     def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
         """Average one layer of one document."""
-        return _query_positions(view.rows) | queries.measure_layer(
-            view.rows, view.every, view.shape.n, convention=view.shape.convention
-        )
+        return self._averaged(view, queries.measure_layer)
 
     def on_device(self, layers: Together) -> list[dict[str, Any]]:
         """Average layers on the device."""
-        measured = device_queries.measure_layer(
-            layers.rows, layers.every, layers.shape.n, convention=layers.shape.convention
-        )
-        return layers.apart(_query_positions(layers.rows) | measured)
+        return layers.apart(self._averaged(layers, device_queries.measure_layer))
 
-
-def _query_positions(rows: Sequence[Row]) -> dict[str, Any]:
-    return {"query_position": np.array([row.position for row in rows], np.int32)}
+    @staticmethod
+    def _averaged(seen: Seen, measure: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+        positions = np.array([row.position for row in seen.rows], np.int32)
+        shape = seen.shape
+        measured = measure(seen.rows, seen.every, shape.n, convention=shape.convention)
+        return {"query_position": positions} | measured
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,10 @@ class Described(Protocol):
         """
 
     def resume(self, held: Sequence[Mapping[str, Any]]) -> None:
-        """Skip the documents that a run holds, by their rows; an InputError if they differ."""
+        """Skip the documents that a run holds, by their rows; an InputError if they differ. Not
+        needed if their tokens identify them.
+        """
+        return None
 
 
 class Source(Described, Protocol):
@@ -69,13 +72,15 @@ class Source(Described, Protocol):
 
     def digest(self) -> str:
         """Return the digest that seeds random draws in the current layer if tokens are unknown."""
+        return ""
 
     def row(self, document: int) -> dict[str, Any]:
         """Return a run's further record of a document after `hand_over`."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
-class Tapped:
+class Tapped(Source):
     """A model under the tap."""
 
     model: LoadedModel
@@ -120,9 +125,6 @@ class Tapped:
         checked.judge(self.model.dtype)
         return dataclasses.asdict(checked)
 
-    def resume(self, held: Sequence[Mapping[str, Any]]) -> None:
-        """Do nothing: the tokens identify the documents."""
-
     def hand_over(
         self,
         documents: range,
@@ -134,11 +136,3 @@ class Tapped:
         # On the CPU: the tap reads token ids, which would wait for a device.
         ids = torch.as_tensor(token_ids.astype(np.int64))
         tap(self.model.model, ids, on_layer, queries=queries)
-
-    def digest(self) -> str:
-        """Return an empty digest: tokens are known."""
-        return ""
-
-    def row(self, document: int) -> dict[str, Any]:
-        """Return no additional record."""
-        return {}

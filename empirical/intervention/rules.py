@@ -128,12 +128,12 @@ def random(draw: int, seed: int = 0, document: int = 0) -> Rule:
 
 def sparsemax(rows: Rows) -> Tensor:
     """Select the support of sparsemax of the same logits (Martins & Astudillo 2016)."""
-    return sparsemax_support(rows.alpha.log())  # the logits up to a constant per row
+    return support(rows.alpha.log(), 1)  # the logits up to a constant per row
 
 
 def entmax15(rows: Rows) -> Tensor:
-    """Select the support of 1.5-entmax of the same logits (Peters et al. 2019)."""
-    return entmax15_support(rows.alpha.log())
+    """Select the support of 1.5-entmax of the same logits (Peters, Niculae & Martins 2019)."""
+    return support(rows.alpha.log(), 2)
 
 
 def nothing(rows: Rows) -> Tensor:
@@ -153,94 +153,41 @@ def _wide(values: Tensor) -> Tensor:
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
-def sparsemax_support(logits: Tensor) -> Tensor:
-    """Return where sparsemax is positive, (..., entry) bool.
+def support(logits: Tensor, power: int) -> Tensor:
+    """Return where (z/power − τ)₊^power is positive, (..., entry) bool; τ is the number with which
+    these sum to 1. Power 1 is sparsemax, power 2 is 1.5-entmax.
 
-    1 + k z₍ₖ₎ > Σ_{j≤k} z₍ⱼ₎ (Martins & Astudillo 2016, algorithm 1). logits: (..., entry), −∞ for
-    absent entries.
+    logits: z, (..., entry), −∞ for absent entries. Compiled on a CPU in float32.
 
-    >>> sparsemax_support(torch.tensor([0.0, -0.4, -2.0])).tolist()
-    [True, True, False]
+    >>> support(torch.tensor([[0.0, -0.4, -2.0], [0.0, -0.4, -0.5]]), 1).tolist()
+    [[True, True, False], [True, True, True]]
     """
-    if _compiles(logits):
-        return _above_threshold(logits, 1)
-    return sparsemax_by_sort(logits)
-
-
-def sparsemax_by_sort(logits: Tensor) -> Tensor:
-    """Return the result of `sparsemax_support` for logits of any dtype on any device."""
-    z = logits - logits.amax(dim=-1, keepdim=True)
-    descending = _descending(z)
-    k = _counted(descending)
-    inside = 1 + k * descending > descending.cumsum(dim=-1)
-    threshold = (_last(descending.cumsum(dim=-1), inside) - 1) / inside.sum(dim=-1, keepdim=True)
-    return z > threshold
-
-
-def entmax15_support(logits: Tensor) -> Tensor:
-    """Return where 1.5-entmax is positive, (..., entry) bool.
-
-    The weights are (z/2 − τ)₊² that sum to 1. With mean m and sum of squared deviations s of the
-    first k halves, τₖ = m − √((1 − s)/k); the support is the largest k with τₖ ≤ z₍ₖ₎/2 (Peters,
-    Niculae & Martins 2019, algorithm 2). logits: (..., entry), −∞ for absent entries.
-
-    >>> entmax15_support(torch.tensor([0.0, -0.4, -3.0])).tolist()
-    [True, True, False]
-    """
-    if _compiles(logits):
-        return _above_threshold(logits, 2)
-    return entmax15_by_sort(logits)
-
-
-def entmax15_by_sort(logits: Tensor) -> Tensor:
-    """Return the result of `entmax15_support` for logits of any dtype on any device."""
-    z = (logits - logits.amax(dim=-1, keepdim=True)) / 2
-    descending = _descending(z)
-    k = _counted(descending)
-    mean = descending.cumsum(dim=-1) / k
-    spread = (descending**2).cumsum(dim=-1) - k * mean**2
-    thresholds = mean - ((1 - spread).clamp_min(0) / k).sqrt()
-    inside = (thresholds <= descending) & (spread <= 1)
-    return z > _last(thresholds, inside)
-
-
-def _descending(z: Tensor) -> Tensor:
-    """Return the largest entries of z, whose maximum is 0, descending. Both supports lie above −1;
-    smaller entries are set to −2.
-    """
-    most = int((z > -1).sum(dim=-1).max())
-    return z.topk(most, dim=-1).values.clamp_min(-2.0)
-
-
-def _counted(descending: Tensor) -> Tensor:
-    count, device = descending.shape[-1], descending.device
-    return torch.arange(1, count + 1, dtype=descending.dtype, device=device)
-
-
-def _last(entries: Tensor, inside: Tensor) -> Tensor:
-    """Return the last entry that is inside; the first always is."""
-    places = torch.arange(inside.shape[-1], device=inside.device)
-    last = (inside * places).amax(dim=-1, keepdim=True)
-    return entries.gather(-1, last)
-
-
-def _compiles(logits: Tensor) -> bool:
-    return logits.device.type == "cpu" and logits.dtype == torch.float32
-
-
-def _above_threshold(logits: Tensor, power: int) -> Tensor:
-    """Return where (z/power − τ)₊^power is positive; these values sum to 1 over a row."""
+    if logits.device.type != "cpu" or logits.dtype != torch.float32:
+        return by_newton(logits, power)
     rows = logits.reshape(-1, logits.shape[-1]).numpy()
     kept = np.empty(rows.shape, dtype=np.bool_)
     spread_rows(_support, len(rows), rows, power, kept)
     return torch.from_numpy(kept).view(logits.shape)
 
 
+def by_newton(logits: Tensor, power: int) -> Tensor:
+    """Return the result of `support` for logits of any dtype on any device. The sum is decreasing
+    and convex in τ, so Newton steps from τ = −1, where it is at least 1, rise to the root.
+    """
+    z = (logits - logits.amax(dim=-1, keepdim=True)) / power
+    threshold, step = torch.full_like(z[..., :1], -1), torch.ones_like(z[..., :1])
+    while bool((step > PRECISE).any()):
+        above = (z - threshold).clamp_min(0)
+        total = (above**power).sum(dim=-1, keepdim=True)
+        slope = power * ((above > 0) * above ** (power - 1)).sum(dim=-1, keepdim=True)
+        step = (total - 1) / slope
+        threshold += step.clamp_min(0)
+    return z > threshold
+
+
 @compiled(fastmath={"reassoc", "contract"}, error_model="numpy")
 def _support(logits, power, kept, start, stop):  # type: ignore[no-untyped-def]
-    """Fill `kept` for the rows from start to stop. The sum is decreasing and convex in τ, so Newton
-    steps from τ = −1, where it is at least 1, increase monotonically to the root.
-    """
+    """Fill `kept` for the rows from start to stop, by the steps of `by_newton`."""
     positions = logits.shape[1]
     z = np.empty(positions, np.float32)
     for row in range(start, stop):

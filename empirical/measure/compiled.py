@@ -75,9 +75,9 @@ def spread(tasks: Iterable[Task]) -> None:
         future.result()
 
 
-def spread_rows(kernel: Callable[..., object], count: int, *args: object, parts: int = 4) -> None:
-    """Call kernel(*args, start, stop) for a few ranges of `count` rows in parallel."""
-    edges = [count * part // parts for part in range(parts + 1)]
+def spread_rows(kernel: Callable[..., object], count: int, *args: object) -> None:
+    """Call kernel(*args, start, stop) for four ranges of `count` rows in parallel."""
+    edges = [count * part // 4 for part in range(5)]
     spread(partial(kernel, *args, *ends) for ends in pairwise(edges))
 
 

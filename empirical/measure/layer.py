@@ -117,7 +117,7 @@ def measure_layer(
     n: Any,
     *,
     sink: bool,
-    convention: Convention | str = Convention.PAPER,
+    convention: Convention = Convention.PAPER,
     positions: int | None = None,
 ) -> dict[str, np.ndarray]:
     r"""Measure everything of /capture for one document's layer, except principal components.
@@ -143,7 +143,6 @@ def measure_layer(
     Raises:
         InputError: as `selection.head_arrays`, or an N is not a positive integer.
     """
-    convention = Convention(convention)
     alpha, states = head_arrays(alpha, values)
     tokens = alpha.shape[1]
     positions = tokens if positions is None else positions

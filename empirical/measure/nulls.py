@@ -65,7 +65,7 @@ def measure_layer(
     n: Any,
     *,
     seed: Sequence[int],
-    convention: Convention | str = Convention.PAPER,
+    convention: Convention = Convention.PAPER,
 ) -> dict[str, np.ndarray]:
     """Measure both baselines of every head of one document's layer.
 
@@ -76,7 +76,6 @@ def measure_layer(
         precision, recall, r_min, r_max, each (head, null, n), `null` as in `schema.NULLS`; NaN for
         N > T.
     """
-    convention = Convention(convention)
     alpha, states = head_arrays(alpha, values)
     drawn, order_seed = draw_values(states, seed)
     baselines = (

@@ -57,7 +57,7 @@ def measure_layer(
     values: ArrayLike,
     n: Any,
     *,
-    convention: Convention | str = Convention.PAPER,
+    convention: Convention = Convention.PAPER,
 ) -> dict[str, np.ndarray]:
     """Measure every query of one document's layer, and average over queries.
 
@@ -73,14 +73,13 @@ def measure_layer(
         seeing the sink are excluded; their curves are NaN. Means are NaN without queries, standard
         deviations with fewer than two.
     """
-    convention = Convention(convention)
     counted, queries = alike(rows), len(rows)
     rows = [rows[query] for query in counted]
     alphas, states = _arrays(rows, values)
     measured = _separability(rows, alphas, states, n, convention, None)
     curves = {name: np.stack([of_query[name] for of_query in measured]) for name in BY_QUERY}
     precision, recall = (curves[name] for name in BY_QUERY)
-    curves["f_outer"], curves["f_inner"] = f_scores(precision, recall, convention.value)
+    curves["f_outer"], curves["f_inner"] = f_scores(precision, recall, convention)
     dtype = alphas[-1].dtype
     out = {name: _mean(array).astype(dtype) for name, array in curves.items()}
     for name in BY_QUERY:
@@ -103,13 +102,12 @@ def null_layer(
     n: Any,
     *,
     seed: Sequence[int],
-    convention: Convention | str = Convention.PAPER,
+    convention: Convention = Convention.PAPER,
 ) -> dict[str, np.ndarray]:
     """Measure both null baselines of every query of one document's layer, averaged over queries:
     arguments as of `measure_layer`, seed and variables as of `nulls.measure_layer`. Directions are
     drawn once for all queries, which share values; orders are drawn per query.
     """
-    convention = Convention(convention)
     rows = [rows[query] for query in alike(rows)]
     alphas, states = _arrays(rows, values)
     drawn, of_orders = draw_values(states, seed)

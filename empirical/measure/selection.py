@@ -189,11 +189,11 @@ class Selection:
         """Prepare the arrays; alpha (head, token), values (kv_head, token, dimension), as
         `head_arrays` returns them; order (head, token), by default by weight.
         """
-        self.alpha, self.values, self.convention = alpha, values, convention
+        self.alpha, self.values = alpha, values
         self.order = order_by_weight(alpha) if order is None else order
         self.sizes = Sizes(n, alpha.shape[1])
         self.group = len(alpha) // len(values)
-        self.strict = convention is Convention.FOLLOWUP
+        self.strict = convention == Convention.FOLLOWUP
         self.measured = np.empty((len(alpha), self.sizes.inside.size, len(MEASURES)))
 
     def tasks(self) -> list[Task]:

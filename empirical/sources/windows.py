@@ -2,14 +2,13 @@
 
 As in arXiv 2602.01893, §4, a window is a stretch of one document, without padding or concatenation.
 The document is the sampling unit, so each document gives one window. Any tokenizer error, including
-a Rust panic, becomes a one-line message. Imports numpy, and transformers for a type.
+a Rust panic, becomes a one-line message. Imports numpy and scipy.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, compress, islice, takewhile
@@ -36,8 +35,6 @@ RUN: Final = 5
 """Length, in tokens, of the runs (shingles) by which two windows are compared."""
 ALIKE: Final = 0.8
 """Jaccard index of near-duplicate windows: one token in 45 changed, or one ninth of a window."""
-ROUNDING: Final = 1e-9
-"""Rounding tolerance of products with ALIKE."""
 RADIX: Final = 0x9E3779B97F4A7C15
 """Base of the polynomial hash of a run: the odd number ⌊2⁶⁴/φ⌋ (Knuth, The Art of Computer
 Programming 3, §6.4).
@@ -185,30 +182,25 @@ def _digest(document: Document) -> str:
     return hashlib.sha256(document.text.encode()).hexdigest()
 
 
-def nearly_the_same(token_ids: NDArray[np.int32]) -> Iterator[tuple[int, int, float]]:
+def nearly_the_same(token_ids: NDArray[np.int32]) -> list[tuple[int, int, float]]:
     """Find pairs of windows, (document, position), whose sets of runs of RUN tokens have a Jaccard
-    index of at least ALIKE. Yields both document numbers and the index.
-
-    Two such sets share one of the rarest 1 − ALIKE of each set's runs (prefix filter: Bayardo, Ma &
-    Srikant 2007, "Scaling up all pairs similarity search"). Rare runs occur in few documents, so
-    the cost grows with the number of tokens, not of pairs.
+    index of at least ALIKE: both document numbers and the index, by the second document.
     """
+    from scipy import sparse  # slow to import
+
     size = min(RUN, token_ids.shape[1])
     weights = np.array([pow(RADIX, power, 2**64) for power in range(size)], dtype=np.uint64)
     runs = sliding_window_view(token_ids.astype(np.uint64), size, axis=1) @ weights  # modulo 2⁶⁴
-    sets = [np.unique(row) for row in runs]
-    values, counts = np.unique(np.concatenate(sets), return_counts=True)
-    documents_of: defaultdict[int, list[int]] = defaultdict(list)  # by rare run
-    for second, members in enumerate(sets):
-        rarest = members[np.lexsort((members, counts[np.searchsorted(values, members)]))]
-        prefix = rarest[: members.size - math.ceil(ALIKE * members.size - ROUNDING) + 1].tolist()
-        for first in sorted({earlier for run in prefix for earlier in documents_of[run]}):
-            shared = np.intersect1d(sets[first], members, assume_unique=True).size
-            alike = shared / (sets[first].size + members.size - shared)
-            if alike >= ALIKE:
-                yield first, second, alike
-        for run in prefix:
-            documents_of[run].append(second)
+    documents = np.repeat(np.arange(len(runs)), runs.shape[1])
+    numbers = np.unique(runs.reshape(-1), return_inverse=True)[1]
+    counts = sparse.csr_array((np.ones_like(numbers), (documents, numbers)))
+    holds = (counts > 0).astype(np.int64)  # (document, distinct run)
+    shared, sizes = sparse.triu(holds @ holds.T, k=1).tocoo(), holds.sum(axis=1)
+    first, second = shared.coords
+    alike = shared.data / (sizes[first] + sizes[second] - shared.data)
+    near = np.flatnonzero(alike >= ALIKE)
+    near = near[np.lexsort((first[near], second[near]))]
+    return [(int(first[pair]), int(second[pair]), float(alike[pair])) for pair in near]
 
 
 def _too_few(sizes: list[int], enough: int, length: int, count: int) -> str:

@@ -6,9 +6,8 @@ Imports the journal.
 from __future__ import annotations
 
 import hashlib
-import os
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,13 @@ from empirical.store.manifest import (
     FIT_AGAIN,
     MEASURE_AGAIN,
     ROOT,
+    below,
     by_document,
     damaged,
     digest,
     files_below,
 )
-from empirical.store.shards import lengths, shard_key, shards_of, sums_in, within
+from empirical.store.shards import found_lengths, lengths, shard_key, shards_of, sums_in, within
 
 MISSING, CHANGED = "it is missing", "it is not what was written"
 NOT_WRITTEN = "document {!r} is not what was written"
@@ -39,8 +39,6 @@ class Damage:
     file: Path
     why: str
     remedy: str
-    documents: tuple[int, ...] = ()
-    """Indices of the documents whose chunks it holds."""
 
     def __str__(self) -> str:
         return str(damaged(self.file, self.why, self.remedy))
@@ -89,113 +87,109 @@ def damages(
     settled: rows of the documents in shards; waiting: number of documents in the journal.
     """
     manifest = attributes["manifest"]
-    yield from at_the_root(path, manifest)
     written = list(unlike(path, manifest["layout"], MEASURE_AGAIN))
     yield from written
     if not written:
-        arrays = arrays_of(path, manifest["layout"])
-        for shard in shards_of(range(len(settled))):
-            yield from _of_shards(path, arrays, shard, settled, more=waiting > 0)
-        yield from strange(path, manifest, len(settled) + waiting)
-    for group, files in looked_at(manifest, results).items():
-        remedy = FIT_AGAIN.format(path=path)
-        yield from unlike(path, files, remedy)
-        yield from strangers(path / group, {(path / name).as_posix() for name in files}, remedy)
+        sound: dict[int, str] = {}
+        names = [row["name"] for row in settled]
+        yield from of_shards(path, manifest, names, sound, more=waiting > 0)
+        for document, digest_of_chunks in sound.items():
+            if digest_of_chunks != settled[document]["digest"]:
+                why = NOT_WRITTEN.format(settled[document]["name"])
+                yield Damage(file=path, why=why, remedy=MEASURE_AGAIN)
+    for files in looked_at(manifest, results).values():
+        yield from unlike(path, files, FIT_AGAIN.format(path=path))
+    if not written:
+        yield from strange(path, manifest, len(settled) + waiting, results=results)
 
 
-def at_the_root(path: Path, manifest: Mapping[str, Any]) -> Iterator[Damage]:
-    """Yield foreign entries in the run's root folder; hidden files of the system are allowed."""
-    groups = (*manifest["captured"], *manifest["results"])
-    known = {ROOT, FILE_BEFORE, *(name.partition("/")[0] for name in groups)}
-    with reading(path), os.scandir(path) as entries:
-        odd = [
-            entry.name
-            for entry in entries
-            if entry.name not in known
-            and not (entry.name.startswith(".") and entry.is_file(follow_symlinks=False))
-        ]
-    for name in sorted(odd):
-        yield Damage(file=path / name, why=STRANGE, remedy="Remove it.")
-
-
-def arrays_of(path: Path, layout: Iterable[str]) -> list[tuple[str, int]]:
+def arrays_of(path: Path, manifest: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Return name and number of dimensions of the arrays that have shards."""
-    return [(name, len(shape)) for name, shape in by_document(path, layout) if all(shape[1:])]
+    return [
+        (name, len(shape))
+        for name, shape in by_document(path, manifest["layout"])
+        if all(shape[1:])
+    ]
 
 
-def strange(path: Path, manifest: Mapping[str, Any], documents: int) -> Iterator[Damage]:
-    """Yield foreign files in captured groups."""
-    known = {(path / name).as_posix() for name in (*manifest["layout"], FILE)} | {
-        (path / shard_key(name, dims, shard)).as_posix()
-        for name, dims in arrays_of(path, manifest["layout"])
-        for shard in shards_of(range(documents))
-    }
-    for group in manifest["captured"]:  # the journal checks its own files
-        yield from strangers(path / group, known, MEASURE_AGAIN, apart=(path / FOLDER,))
-
-
-def _of_shards(
+def of_shards(
     path: Path,
-    arrays: list[tuple[str, int]],
-    shard: int,
-    settled: list[dict[str, Any]],
+    manifest: Mapping[str, Any],
+    names: Sequence[object],
+    sound: dict[int, str],
     *,
     more: bool,
 ) -> Iterator[Damage]:
-    """Yield damage to the shards of one number; with `more` they may hold further documents."""
-    totals = {document: hashlib.sha256() for document in within(range(len(settled)), shard)}
-    reported: set[int] = set()
-    for name, dims in arrays:
-        key = shard_key(name, dims, shard)
-        unsound, why = _unsound(path, key, name, totals, more=more)
-        if unsound:
-            why = why or NOT_WRITTEN.format(settled[unsound[0]]["name"])
-            documents = tuple(unsound)
-            yield Damage(file=path / key, why=why, remedy=MEASURE_AGAIN, documents=documents)
-            reported.update(unsound)
-    for document, total in totals.items():
-        if document not in reported and total.hexdigest() != settled[document]["digest"]:
-            why = NOT_WRITTEN.format(settled[document]["name"])
-            yield Damage(file=path, why=why, remedy=MEASURE_AGAIN, documents=(document,))
+    """Yield the damaged shards; with `more` they may hold further documents.
 
-
-def _unsound(
-    path: Path, key: str, name: str, totals: Mapping[int, Any], *, more: bool
-) -> tuple[list[int], str]:
-    """Add the chunks of a shard to the digests of its documents. Return the documents with a
-    damaged chunk, and the reason if the whole file is damaged.
+    names: of the documents in shards; sound: receives the digest of each document whose chunks all
+    match their checksums.
     """
+    arrays = arrays_of(path, manifest)
+    for shard in shards_of(range(len(names))):
+        documents = within(range(len(names)), shard)
+        totals = {document: hashlib.sha256() for document in documents}
+        for name, dims in arrays:
+            key = shard_key(name, dims, shard)
+            why, sums = _sums(path, key, len(documents), more=more)
+            unsound = [
+                document
+                for document, (_, intact) in zip(documents, sums, strict=True)
+                if not intact
+            ]
+            if why or unsound:
+                why = why or NOT_WRITTEN.format(names[unsound[0]])
+                yield Damage(file=path / key, why=why, remedy=MEASURE_AGAIN)
+            for document, (digest_of_chunk, intact) in zip(documents, sums, strict=True):
+                if not intact:
+                    totals.pop(document, None)
+                elif document in totals:
+                    totals[document].update(name.encode() + digest_of_chunk)
+        sound |= {document: total.hexdigest() for document, total in totals.items()}
+
+
+def _sums(
+    path: Path, key: str, documents: int, *, more: bool
+) -> tuple[str, list[tuple[bytes, bool]]]:
+    """Return why a whole shard is damaged ("" if not), and digest and soundness of its chunks."""
+    sums = [(b"", False)] * documents
     try:
         with reading(path / key):
-            held = lengths(path, key)
-            if len(held) < len(totals) or (len(held) > len(totals) and not more):
-                return [*totals], CHANGED
-            sums = list(sums_in(path, key, held[: len(totals)]))
+            sums = list(sums_in(path, key, found_lengths(path, key, documents)))
+            held = len(lengths(path, key))
     except StoreError:
-        return [*totals], CHANGED
+        return CHANGED, sums
     except FileNotFoundError:
-        return [*totals], MISSING
-    for total, (digest_of_chunk, _) in zip(totals.values(), sums, strict=True):
-        total.update(name.encode() + digest_of_chunk)
-    return [document for document, (_, sound) in zip(totals, sums, strict=True) if not sound], ""
+        return MISSING, sums
+    return ("" if held == documents or (held > documents and more) else CHANGED), sums
 
 
-def strangers(
-    group: Path, known: Set[str], remedy: str, *, apart: Collection[Path] = ()
+def strange(
+    path: Path, manifest: Mapping[str, Any], documents: int, *, results: Which
 ) -> Iterator[Damage]:
-    """Yield foreign files in a group, which would be read as if they were measured. Hidden files of
-    the system are not read and are allowed.
+    """Yield foreign files at the root, in captured groups and in selected result groups, which
+    would be read as if geostat had written them. Hidden files of the system are not read and are
+    allowed.
     """
-    try:
-        with reading(group):
-            files = files_below(group)
-            if group.is_symlink():
-                yield Damage(file=group, why=STRANGE, remedy=remedy)
-    except FileNotFoundError:  # another process may be moving the group
-        yield Damage(file=group, why=MISSING, remedy=remedy)
-        return
-    for file in files:
-        known_there = file.as_posix() in known or file.parent in apart
+    captured, groups = manifest["captured"], looked_at(manifest, results)
+    tops = {name.partition("/")[0] for name in (*captured, *manifest["results"])}
+    known = {ROOT, FILE_BEFORE, FILE, *tops, *manifest["layout"]}
+    known.update(name for files in groups.values() for name in files)
+    known.update(
+        shard_key(name, dims, shard)
+        for name, dims in arrays_of(path, manifest)
+        for shard in shards_of(range(documents))
+    )
+    with reading(path):
+        found = sorted(path.iterdir())
+    for group in (*captured, *groups):
+        try:
+            with reading(path):
+                found += files_below(path / group)
+        except FileNotFoundError:  # another process may be moving the group
+            yield Damage(file=path / group, why=MISSING, remedy=MEASURE_AGAIN)
+    for file in found:
+        known_there = below(file, path) in known or file.parent == path / FOLDER
         if not known_there and not (
             file.name.startswith(".") and stat.S_ISREG(file.lstat().st_mode)
         ):

@@ -5,7 +5,7 @@ per document and variable, with the chunks of many documents in one file. Import
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -80,17 +80,6 @@ def lay_out(group: zarr.Group, plan: GroupPlan, documents: int) -> None:
     group.attrs.update({**plan.attributes, "coordinates": " ".join(further)})
 
 
-def arrays_by_document(
-    store: Path | MemoryStore, groups: Iterable[str]
-) -> Iterator[tuple[str, zarr.Array]]:
-    """Yield the arrays of groups that have a document axis, by name in the store."""
-    for group in groups:
-        opened = zarr.open_group(store, path=group, mode="r", use_consolidated=False)
-        for key, array in opened.arrays():
-            if "document" in (array.metadata.dimension_names or ()):
-                yield f"{group}/{key}", array
-
-
 AT_ONCE: Final = 4
 """Variables of a document packed in parallel; each is copied twice."""
 
@@ -102,18 +91,22 @@ class Encoder:
         self._files: dict[str, Buffer] = {}
         self._arrays: dict[str, zarr.Array] = {}
         memory = MemoryStore(self._files)
-        for name, array in arrays_by_document(store, groups):
-            self._arrays[name] = zarr.create_array(
-                memory,
-                name=name,
-                shape=(1, *array.shape[1:]),
-                chunks=array.chunks,
-                dtype=array.metadata.data_type,
-                fill_value=array.fill_value,
-                compressors=COMPRESSORS,
-                # Chunks of fill values are stored too, so that a missing chunk means damage.
-                config={"write_empty_chunks": True},
-            )
+        for group in groups:
+            opened = zarr.open_group(store, path=group, mode="r", use_consolidated=False)
+            for key, array in opened.arrays():
+                if "document" not in (array.metadata.dimension_names or ()):
+                    continue
+                self._arrays[f"{group}/{key}"] = zarr.create_array(
+                    memory,
+                    name=f"{group}/{key}",
+                    shape=(1, *array.shape[1:]),
+                    chunks=array.chunks,
+                    dtype=array.metadata.data_type,
+                    fill_value=array.fill_value,
+                    compressors=COMPRESSORS,
+                    # Chunks of fill values are stored too, so that a missing chunk means damage.
+                    config={"write_empty_chunks": True},
+                )
 
     @classmethod
     def planned(cls, plan: Mapping[str, GroupPlan]) -> Encoder:

@@ -8,23 +8,21 @@ caller provides the measurement.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from empirical.errors import StoreError
 from empirical.store import integrity, journal, shards
-from empirical.store.disk import flush_all, reading, writing
+from empirical.store.disk import flush_all, writing
 from empirical.store.manifest import (
     FRESH,
     MEASURE_AGAIN,
     UNFINISHED,
-    digest,
+    below,
     files_below,
     give_up,
     read_root,
@@ -42,7 +40,7 @@ class Again(Protocol):
     """Measures documents again, by their indices."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the row of every document, without its digest."""
+        """Return the row of every document; its digest, if any, is replaced."""
 
     def measured(self, documents: Sequence[int]) -> Measured:
         """Measure at least these documents."""
@@ -68,10 +66,6 @@ class Measured:
         return shards.chunk_at(self.path, key, shards.lengths(self.path, key), slot)
 
 
-NOTHING: Final = Measured(Path(), (), {})
-"""The result if nothing had to be measured."""
-
-
 @dataclass(slots=True)
 class Repair:
     """Repair of the run at `path`, by the holder of its lock; `mended` lists the repairs."""
@@ -92,61 +86,58 @@ class Repair:
             self.mended.append(f"{self.path}: unfinished results of a stopped command: discarded")
         self.manifest = read_root(self.path)["manifest"]
         with writing(self.path):
-            self._set_aside_what_is_none()
+            self._set_aside_irregular()
             self._layout()
             waiting = list(journal.entries(self.path, self.manifest["rows"]))
-            self._set_aside(self._settled.stop + len(waiting))
+            documents = self.manifest["rows"]["count"] + len(waiting)
+            for damage in integrity.strange(self.path, self.manifest, documents, results=True):
+                self._set_aside(damage.file)
             self._documents(waiting)
             settle(self.path)
-        attributes = read_root(self.path)
-        rows = self._rows_of(attributes["manifest"]["rows"], more=False)
-        for damage in integrity.damages(self.path, attributes, rows, 0, results=False):
-            raise StoreError(str(damage))
+        integrity.check(self.path, read_root(self.path), results=False)
         return self.mended
-
-    @property
-    def _settled(self) -> range:
-        """Documents in shards."""
-        return range(self.manifest["rows"]["count"])
-
-    def _rows_of(self, head: Mapping[str, Any], *, more: bool) -> list[dict[str, Any]]:
-        return journal.read_rows(self.path, head, more=more, run=self.manifest.get("run", ""))
 
     def _layout(self) -> None:
         """Restore metadata and coordinates, from the layout of any document."""
         written = self.manifest["layout"]
         names = [
-            damage.file.relative_to(self.path).as_posix()
+            below(damage.file, self.path)
             for damage in integrity.unlike(self.path, written, MEASURE_AGAIN)
         ]
         if not names:
             return
         fresh = self.again.measured([0])
+        wanted = {name: written[name] for name in names}
+        for damage in integrity.unlike(fresh.path, wanted, ""):
+            raise StoreError(OTHER.format(what=self.path / below(damage.file, fresh.path)))
         for name in names:
-            source = fresh.path / name
-            if not source.is_file() or digest(fresh.path, name) != written[name]:
-                raise StoreError(OTHER.format(what=self.path / name))
-        self._put(names, lambda name, draft: shutil.copyfile(fresh.path / name, draft))
+            self._put(name, [(fresh.path / name).read_bytes()])
 
     def _documents(self, waiting: Sequence[tuple[str, Any]]) -> None:
         """Restore shards, rows and journal; waiting: `journal.entries`."""
-        arrays = integrity.arrays_of(self.path, self.manifest["layout"])
+        head = self.manifest["rows"]
+        settled = range(head["count"])
         try:
-            rows = self._rows_of(self.manifest["rows"], more=True)
+            run = self.manifest.get("run", "")
+            rows = journal.read_rows(self.path, head, more=True, run=run)
         except StoreError:
             rows = None
-        whole = self._sound(arrays)
+        whole: dict[int, str] = {}
+        found = integrity.of_shards(self.path, self.manifest, settled, whole, more=bool(waiting))
+        damaged = {damage.file for damage in found}
         bad = [
             document
-            for document in self._settled
+            for document in settled
             if document not in whole or (rows and rows[document]["digest"] != whole[document])
         ]
         entered = [
             index
-            for index, (_, row) in enumerate(waiting, self._settled.stop)
+            for index, (_, row) in enumerate(waiting, settled.stop)
             if isinstance(row, StoreError)
         ]
-        fresh = self.again.measured([*bad, *entered]) if bad or entered else NOTHING
+        fresh = Measured(Path(), (), {})
+        if bad or entered:
+            fresh = self.again.measured([*bad, *entered])
         for document in bad:
             row = fresh.row(document)
             whole[document] = row["digest"]
@@ -154,10 +145,14 @@ class Repair:
                 raise self._other_document(row)
         if rows is None:
             self._rows(whole)
-        for shard in shards.shards_of(self._settled):
-            self._shards(arrays, shard, fresh, set(bad))
-        chain = self.manifest["rows"]["chain"]
-        for index, (name, _) in enumerate(waiting, self._settled.stop):
+        arrays = integrity.arrays_of(self.path, self.manifest)
+        for shard in shards.shards_of(settled):
+            for name, dims in arrays:
+                sound = self.path / shards.shard_key(name, dims, shard) not in damaged
+                documents = shards.within(settled, shard)
+                self._shard(name, dims, documents, fresh, {*bad}, sound=sound)
+        chain = head["chain"]
+        for index, (name, _) in enumerate(waiting, settled.stop):
             if index in entered:
                 chunks = {name: fresh.chunk(name, dims, index) for name, dims in arrays}
                 entry = journal.entry_of(fresh.row(index), chunks)
@@ -174,126 +169,70 @@ class Repair:
     def _other_document(self, row: Mapping[str, Any]) -> StoreError:
         return StoreError(OTHER.format(what=f"{self.path}: document {row['name']!r}"))
 
-    def _sound(self, arrays: Sequence[tuple[str, int]]) -> dict[int, str]:
-        """Return the digest of every document whose chunks all match their checksums."""
-        found: dict[int, str] = {}
-        for shard in shards.shards_of(self._settled):
-            documents = shards.within(self._settled, shard)
-            totals = {document: hashlib.sha256() for document in documents}
-            for name, dims in arrays:
-                key = shards.shard_key(name, dims, shard)
-                with reading(self.path / key):
-                    try:
-                        held = shards.found_lengths(self.path, key, len(documents))
-                        sums = list(shards.sums_in(self.path, key, held))
-                    except (StoreError, FileNotFoundError):
-                        totals.clear()
-                        break
-                for document, (digest_of_chunk, sound) in zip(documents, sums, strict=True):
-                    if not sound:
-                        totals.pop(document, None)
-                    elif document in totals:
-                        totals[document].update(name.encode() + digest_of_chunk)
-            found |= {document: total.hexdigest() for document, total in totals.items()}
-        return found
-
     def _rows(self, whole: Mapping[int, str]) -> None:
         """Write the rows of the documents again, from texts and chunks."""
         rows = [
             row | {"digest": whole[document]}
-            for document, row in enumerate(self.again.rows()[: self._settled.stop])
+            for document, row in enumerate(self.again.rows()[: self.manifest["rows"]["count"]])
         ]
         lines, head = journal.lines_of(journal.no_rows(self.manifest.get("run", "")), rows)
         if head != self.manifest["rows"]:
             raise StoreError(OTHER.format(what=self.path / journal.FILE))
-        self._put([journal.FILE], lambda name, draft: draft.write_bytes(lines))
+        self._put(journal.FILE, [lines])
 
-    def _shards(
-        self, arrays: Sequence[tuple[str, int]], shard: int, fresh: Measured, bad: set[int]
+    def _shard(
+        self, name: str, dims: int, documents: range, fresh: Measured, bad: set[int], *, sound: bool
     ) -> None:
-        """Write the damaged shards of one number again."""
-        documents = shards.within(self._settled, shard)
-        named = {shards.shard_key(name, dims, shard): (name, dims) for name, dims in arrays}
+        """Write a shard of these documents, with fresh chunks of the bad ones, unless it is `sound`
+        and holds these chunks.
+        """
+        key = shards.shard_key(name, dims, documents.start // shards.DOCUMENTS)
+        held = shards.found_lengths(self.path, key, len(documents))
 
-        def is_sound(key: str) -> bool:
-            try:
-                held = shards.lengths(self.path, key)
-                return len(held) >= len(documents) and all(
-                    shards.chunk_at(self.path, key, held, document - documents.start)
-                    == fresh.chunk(*named[key], document)
-                    for document in bad.intersection(documents)
-                )
-            except (StoreError, OSError):
-                return False
+        def stored(document: int) -> bytes:
+            return shards.chunk_at(self.path, key, held, document - documents.start)
 
-        def write(key: str, draft: Path) -> None:
-            held = shards.found_lengths(self.path, key, len(documents))
-            chunks = (
-                fresh.chunk(*named[key], document)
-                if document in bad
-                else shards.chunk_at(self.path, key, held, slot)
-                for slot, document in enumerate(documents)
-            )
-            with open(draft, "wb") as file:
-                file.writelines(shards.parts(chunks))
+        def chunk(document: int) -> bytes:
+            return fresh.chunk(name, dims, document) if document in bad else stored(document)
 
-        self._put([key for key in named if not is_sound(key)], write)
+        hit = bad.intersection(documents)
+        if not sound or any(stored(document) != chunk(document) for document in hit):
+            self._put(key, shards.parts(map(chunk, documents)))
 
-    def _put(self, names: Sequence[str], write: Callable[[str, Path], object]) -> None:
-        """Write files next to their places, then move all into place."""
-        ready: list[tuple[Path, Path]] = []
-        for name in names:
-            target = self.path / name
-            self._make_room(target)
-            draft = target.with_name(f"{target.name}{UNFINISHED}")
-            write(name, draft)
-            ready.append((draft, target))
-        flush_all([draft for draft, _ in ready], self.path)
-        for draft, target in ready:
-            os.replace(draft, target)
-        flush_all([target for _, target in ready], self.path)
-        self.mended += [f"{target}: restored" for _, target in ready]
+    def _put(self, name: str, content: Iterable[bytes]) -> None:
+        """Write a file next to its place, then move it there."""
+        target = self.path / name
+        self._make_room(target)
+        draft = target.with_name(f"{target.name}{UNFINISHED}")
+        with open(draft, "wb") as file:
+            file.writelines(content)
+        flush_all([draft], self.path)
+        os.replace(draft, target)
+        flush_all([target], self.path)
+        self.mended.append(f"{target}: restored")
 
     def _make_room(self, target: Path) -> None:
         """Set aside entries of the wrong type at the place of a file or its folders."""
         for folder in reversed(target.relative_to(self.path).parents[:-1]):
             there = self.path / folder
             if there.is_symlink() or there.is_file():
-                self._move_aside(there)
+                self._set_aside(there)
         if target.is_dir():
-            self._move_aside(target)
+            self._set_aside(target)
         target.parent.mkdir(parents=True, exist_ok=True)
 
-    def _set_aside_what_is_none(self) -> None:
-        """Set aside irregular entries, and foreign ones at the root or in the journal."""
+    def _set_aside_irregular(self) -> None:
+        """Set aside links, pipes and devices, and what does not belong to the journal."""
         for file in files_below(self.path):
             if not stat.S_ISREG(file.lstat().st_mode):
-                self._move_aside(file)
-        for damage in integrity.at_the_root(self.path, self.manifest):
-            self._move_aside(damage.file)
+                self._set_aside(file)
         folder = self.path / journal.FOLDER
         if os.path.lexists(folder) and not folder.is_dir():
-            self._move_aside(folder)
-        there: set[str] = set()
-        for file in sorted(folder.iterdir() if folder.is_dir() else ()):
-            match = journal.NAME.fullmatch(file.name)
-            if match is None or not file.is_file() or match[1] in there:
-                self._move_aside(file)
-            else:
-                there.add(match[1])
+            self._set_aside(folder)
+        for name in journal.listed(self.path)[1]:
+            self._set_aside(folder / name)
 
-    def _set_aside(self, documents: int) -> None:
-        """Set aside foreign files in captured and result groups."""
-        found = list(integrity.strange(self.path, self.manifest, documents))
-        for group, files in self.manifest["results"].items():
-            if (self.path / group).is_dir():
-                known = {(self.path / name).as_posix() for name in files}
-                found += integrity.strangers(self.path / group, known, "")
-        for damage in found:
-            if damage.why == integrity.STRANGE:
-                self._move_aside(damage.file)
-
-    def _move_aside(self, what: Path) -> None:
+    def _set_aside(self, what: Path) -> None:
         """Move a file or folder into a folder next to the run."""
         place = self.path.with_name(f"{self.path.name}.aside") / what.relative_to(self.path)
         while os.path.lexists(place):

@@ -271,22 +271,18 @@ def settle(
         journal.clear(folder, manifest["rows"]["count"])
 
 
-class Chunks:
-    """Chunks of each shard affected by documents of the journal, settled ones first."""
+class Chunks(ExitStack):
+    """Chunks of each shard affected by documents of the journal, settled ones first. As a context,
+    it holds the files of these documents open.
+    """
 
     def __init__(self, folder: Path, documents: range) -> None:
+        super().__init__()
         self.folder = folder
         self.documents = documents
         self._layout = read_root(folder)["manifest"]["layout"]
         self._names = journal.listed(folder)[0]
-        self._opened = ExitStack()
         self._archives: dict[int, zipfile.ZipFile] = {}
-
-    def __enter__(self) -> Chunks:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._opened.close()
 
     def shards(self) -> Iterator[tuple[str, str, int]]:
         """Yield key, array and number of each shard."""
@@ -315,8 +311,8 @@ class Chunks:
         place = f"{journal.FOLDER}/{self._names.get(index, f'{index}-….zip')}"
         with journal.damage_named(self.folder / place, "it cannot be read ({error})"):
             if index not in self._archives:
-                file = self._opened.enter_context(bundle.opened(self.folder, place))
-                self._archives[index] = self._opened.enter_context(zipfile.ZipFile(file))
+                file = self.enter_context(bundle.opened(self.folder, place))
+                self._archives[index] = self.enter_context(zipfile.ZipFile(file))
             return journal.stored(self._archives[index], name)
 
 

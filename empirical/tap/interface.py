@@ -27,15 +27,13 @@ from transformers import (
 )
 from transformers.masking_utils import sdpa_mask
 
-from empirical.errors import InputError
+from empirical.errors import LONGEST_QUOTE, InputError, message_of
 from empirical.tap.attention import Scoring, layer_output
 from empirical.tap.decoder import device_of, layers_of, offload_target
 from empirical.tap.refusals import refuse_ahead, shows_ahead
 
 NAME = "geostat_tap"
 """Name under which the attention function and the mask function are registered."""
-QUOTED: Final = 200
-"""Characters of a model's error that a message quotes."""
 KEYWORDS: Final = {"scaling", "dropout", "softcap", "s_aux", "sliding_window", "is_causal"}
 """Keywords of the attention function that are supported."""
 SILENT_KEYWORDS: Final = """
@@ -197,7 +195,7 @@ def plain_mode(model: torch.nn.Module) -> Iterator[None]:
             if session is not None and error is session.raised:
                 raise
             name = getattr(getattr(model, "config", None), "model_type", type(model).__name__)
-            text = " ".join(str(error).split())[:QUOTED].rstrip(".")
+            text = message_of(error)[:LONGEST_QUOTE].rstrip(".")
             raise InputError(
                 f"{name}: its forward pass raised {type(error).__name__}: {text}. Pass the inputs"
                 " that it needs, or use another model."

@@ -48,11 +48,10 @@ KERNELS: Final = 4
 eager and PyTorch's, in 16-bit dtypes.
 """
 
-FAULT = {"float32": 1e-3}
-FAULT_OTHERWISE = 0.2
-"""Differences of weights beyond rounding, by dtype of the model. A wrong mask or scaling moves
-weights by far more. In float32 the two agree to a few millionths; in bfloat16 weights move by up to
-0.05.
+FAULT, FAULT_16_BIT = 1e-3, 0.2
+"""Differences of weights beyond rounding, in float32 and in other dtypes. A wrong mask or scaling
+moves weights by far more. In float32 the two agree to a few millionths; in bfloat16 weights move by
+up to 0.05.
 """
 
 
@@ -73,7 +72,7 @@ class Parity:
 
     def judge(self, dtype: str) -> None:
         """Refuse weights that differ beyond rounding, and weight of invisible positions."""
-        limit = FAULT.get(dtype, FAULT_OTHERWISE)
+        limit = FAULT if dtype == "float32" else FAULT_16_BIT
         if not self.weights <= limit or self.invisible > 0:
             raise InputError(
                 f"layer {self.layer}: tapped weights differ from eager attention by up to"

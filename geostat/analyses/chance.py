@@ -8,7 +8,7 @@ averaged within a document; documents are the sampling unit. Imports numpy, scip
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from scipy.special import stdtrit
 
 from empirical.schema import Quantity
 from geostat.datasets.separability import LETTERS, STATISTICS
+from geostat.datasets.table import quantities
 from geostat.datasets.tokens import require
 from geostat.datasets.variable import Value, join_rows, variables
 from geostat.statistics.arrays import BoolArray, FloatArray, pieces
@@ -39,23 +40,24 @@ LEAST_DOCUMENTS: Final = 6
 DIMS: Final = ("document", "layer", "head", "n")
 
 
-def _records(statistic: str) -> Iterator[Quantity]:
-    """Yield the records of one statistic."""
+def _records(statistic: str) -> tuple[Quantity, ...]:
+    """Return the records of one statistic."""
     gain = f"measured {statistic} minus the null's, mean over heads"
-    record = partial(Quantity, equation="Fig. 5", dims=("null", "n"))
-    yield record(f"{statistic}_gain", gain, symbol=rf"\Delta {LETTERS[statistic]}", estimated=True)
-    rows = {
-        "gain_band_lower": f"lower limit of the simultaneous band over N of {gain}",
-        "gain_band_upper": f"upper limit of the simultaneous band over N of {gain}",
-        "p": f"p-value of {gain}",
-        "p_holm": f"Holm-adjusted p-value (over N) of {gain}",
-        "more": f"heads with {statistic} significantly above the null",
-        "less": f"heads with {statistic} significantly below the null",
-        "above": f"heads with mean {statistic} above the null, significant or not",
-        "heads": "heads with a finite difference at this N in every document",
-    }
-    for part, words in rows.items():
-        yield record(f"{statistic}_{part}", words)
+    return quantities(
+        rf"""
+    {statistic}_gain | 1 | \Delta {LETTERS[statistic]} | {gain} | estimated
+    {statistic}_gain_band_lower | 1 | - | lower limit of the simultaneous band over N of {gain}
+    {statistic}_gain_band_upper | 1 | - | upper limit of the simultaneous band over N of {gain}
+    {statistic}_p | 1 | - | p-value of {gain}
+    {statistic}_p_holm | 1 | - | Holm-adjusted p-value (over N) of {gain}
+    {statistic}_more | 1 | - | heads with {statistic} significantly above the null
+    {statistic}_less | 1 | - | heads with {statistic} significantly below the null
+    {statistic}_above | 1 | - | heads with mean {statistic} above the null, significant or not
+    {statistic}_heads | 1 | - | heads with a finite difference at this N in every document
+    """,
+        dims=("null", "n"),
+        equation="Fig. 5",
+    )
 
 
 VARIABLES: Final = tuple(record for statistic in STATISTICS for record in _records(statistic))

@@ -9,7 +9,6 @@ and §4.1. Imports numpy and xarray.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +17,8 @@ from numpy.typing import NDArray
 
 from empirical.measure.sinks import COMPRESSED, MUCH
 from empirical.schema import Quantity
-from geostat.datasets.separability import LETTERS, STATISTICS
+from geostat.datasets.separability import STATISTICS
+from geostat.datasets.table import quantities
 from geostat.datasets.tokens import kv_head_of_head
 from geostat.datasets.variable import Value, join_rows, variables, words_along
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
@@ -32,44 +32,43 @@ SIZE: Final = 8
 LISTED: Final = 12
 """Largest number of tokens in the list."""
 
-_STRONGEST: Final = "strongest functional sink"
-_OVER: Final = "over the document's median content norm"
-_of_case = partial(Quantity, dims=("case",), equation="Assumption 1")
-_mean = partial(_of_case, estimated=True)
-_of_token = partial(Quantity, dims=("sink_token",), equation="Assumption 1")
-_ESTIMATED: Final = (
-    _mean("share", "share of a document's heads in this case"),
-    _mean("sinks", "functional sinks of a head", symbol="|S|"),
-    _mean("weight", "weight of the sink, mean over queries", symbol=r"\alpha_s"),
-    _mean("norm_ratio", f"norm of the sink {_OVER}", symbol=r"\lambda_s"),
-    _mean(
-        "cosine",
-        "mean cosine of the sink with the other tokens",
-        symbol=r"\overline{\cos(v_s,v_j)}",
-    ),
-    *(
-        _mean(statistic, f"{statistic} at the attribute n", symbol=LETTERS[statistic])
-        for statistic in STATISTICS
-    ),
+OF_CASES: Final = quantities(
+    r"""
+    share | 1 | - | share of a document's heads in this case | estimated
+    sinks | 1 | |S| | functional sinks of a head | estimated
+    weight | 1 | \alpha_s | weight of the sink, mean over queries | estimated
+    norm_ratio | 1 | \lambda_s | norm of the sink over the document's median content norm |
+        estimated
+    cosine | 1 | \overline{\cos(v_s,v_j)} | mean cosine of the sink with the other tokens |
+        estimated
+    precision | 1 | P | precision at the attribute n | estimated
+    recall | 1 | R | recall at the attribute n | estimated
+    heads | 1 | - | heads in this case in at least half of the documents
+    """,
+    dims=("case",),
+    equation="Assumption 1",
 )
-HEADS: Final = _of_case("heads", "heads in this case in at least half of the documents")
-TOKENS: Final = (
-    _of_token("token_id", f"id of a token that is the {_STRONGEST} of a head"),
-    _of_token("token_text", "text of the token; empty if unknown"),
-    _of_token("token_cases", f"heads by documents in which the token is the {_STRONGEST}"),
-    _of_token("token_heads", f"heads in which the token is the {_STRONGEST}"),
-    _of_token("token_documents", f"documents in which the token is the {_STRONGEST}"),
-    _of_token("token_first", f"smallest position of the token as {_STRONGEST}", "token"),
-    _of_token("token_last", f"largest position of the token as {_STRONGEST}", "token"),
-    _of_token("token_weight", f"mean weight of the token as {_STRONGEST}", symbol=r"\alpha_s"),
-    _of_token("token_norm_ratio", f"mean of its norm {_OVER}", symbol=r"\lambda_s"),
+TOKENS: Final = quantities(
+    r"""
+    token_id | 1 | - | id of a token that is the strongest functional sink of a head
+    token_text | 1 | - | text of the token; empty if unknown
+    token_cases | 1 | - | heads by documents in which the token is the strongest functional sink
+    token_heads | 1 | - | heads in which the token is the strongest functional sink
+    token_documents | 1 | - | documents in which the token is the strongest functional sink
+    token_first | token | - | smallest position of the token as strongest functional sink
+    token_last | token | - | largest position of the token as strongest functional sink
+    token_weight | 1 | \alpha_s | mean weight of the token as strongest functional sink
+    token_norm_ratio | 1 | \lambda_s | mean of its norm over the document's median content norm
+    """,
+    dims=("sink_token",),
+    equation="Assumption 1",
 )
 FIRST: Final = Quantity(
     "first_is_bos",
     "documents with the beginning-of-text token at position 0; -1: unknown",
     equation="Assumption 1",
 )
-VARIABLES: Final = (*_ESTIMATED, HEADS, *TOKENS, FIRST)
+VARIABLES: Final = (*OF_CASES, *TOKENS, FIRST)
 
 
 def summarise_sinks(capture: xr.Dataset, sinks: xr.Dataset, attrs: Mapping[Any, Any]) -> xr.Dataset:

@@ -16,7 +16,6 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
-from empirical.schema import Quantity
 from geostat.analyses.head_regime_rules import (
     CRITERIA,
     REGIMES,
@@ -29,6 +28,7 @@ from geostat.analyses.head_regime_rules import (
     slack,
 )
 from geostat.datasets.separability import STATISTICS
+from geostat.datasets.table import quantities
 from geostat.datasets.tokens import kv_head_of_head, require
 from geostat.datasets.variable import join_rows, variables
 from geostat.statistics.arrays import FloatArray, pieces, ratio
@@ -222,80 +222,43 @@ def agreement(label: np.ndarray, without: np.ndarray) -> dict[str, Any]:
 
 RESAMPLES: Final = 1000
 SEED: Final = 0
-SIZES: Final = {
-    "sink": ("norm of the sink's contribution", r"\|\alpha_0 v_0\|"),
-    "last": ("norm of the last token's contribution", r"\|\alpha_L v_L\|"),
-    "rest": (
-        "norm of the sum of the other tokens' contributions",
-        r"\|\sum_{0<i<L} \alpha_i v_i\|",
-    ),
-    "rest_total": (
-        "sum of the norms of the other tokens' contributions",
-        r"\sum_{0<i<L} \|\alpha_i v_i\|",
-    ),
-}
-SYMBOLS: Final = {"precision": r"P(r_{\max},N)", "recall": r"R(r_{\min},N)"}
-"""Symbols of the measured curves, as in /capture."""
 
-_of_head = partial(Quantity, equation="§4.2", dims=("criterion", "layer", "head"))
-_count = partial(Quantity, equation="§4.2")
 _CODES: Final = [
     f"{code} {name}" for code, name in ((UNKNOWN, "not classifiable"), *enumerate(REGIMES))
 ]
-VARIABLES: Final = (
-    *(
-        Quantity(
-            *(f"contribution_{name}", long_name, "value norm", symbol, "§4.2"),
-            dims=("layer", "head"),
-            estimated=True,
-        )
-        for name, (long_name, symbol) in SIZES.items()
-    ),
-    _of_head(
-        "stability_leave_one_out", "share of leave-one-document-out replicates with the same label"
-    ),
-    _of_head(
-        "stability_resampled", "share of bootstrap resamples of documents with the same label"
-    ),
-    _of_head("stability_sweep", "share of the sweep's settings with the same label"),
-    _count(
-        *("sweep_heads", "heads of a regime by setting of the sweep"),
-        dims=("criterion", "sweep", "regime"),
-    ),
-    _count("classified", "heads that both size and alignment classify"),
-    _count("agreed", "heads to which size and alignment assign the same regime"),
-    _count(
-        "kappa",
-        "Cohen's kappa between size and alignment over the heads that both classify",
-        symbol=r"\kappa",
-        estimated=True,
-    ),
-    _of_head(
-        "label", "regime of the head; the attribute codes has the meaning", more={"codes": _CODES}
-    ),
-    Quantity(
-        *("count", "heads of a regime, by layer"),
-        equation="Fig. 8",
-        dims=("criterion", "regime", "layer"),
-    ),
-    _count("heads", "heads of a regime", dims=("criterion", "regime")),
-    *(
-        Quantity(
-            *(name, f"mean {name} of a regime's heads", "1", symbol, "Fig. 11"),
-            dims=("criterion", "regime", "n"),
-            estimated=True,
-        )
-        for name, symbol in SYMBOLS.items()
-    ),
-    *(
-        Quantity(
-            f"typical_{dim}",
-            f"index of the {dim} of the typical head of the regime; -1 if it has no heads",
-            equation="Fig. 7",
-            dims=("regime",),
-        )
-        for dim in ("layer", "head")
-    ),
+VARIABLES: Final = quantities(
+    r"""
+    contribution_sink | value norm | \|\alpha_0 v_0\| | norm of the sink's contribution |
+        dims: layer head | estimated
+    contribution_last | value norm | \|\alpha_L v_L\| | norm of the last token's contribution |
+        dims: layer head | estimated
+    contribution_rest | value norm | \|\sum_{0<i<L} \alpha_i v_i\| | norm of the sum of the other
+        tokens' contributions | dims: layer head | estimated
+    contribution_rest_total | value norm | \sum_{0<i<L} \|\alpha_i v_i\| | sum of the norms of the
+        other tokens' contributions | dims: layer head | estimated
+    stability_leave_one_out | 1 | - | share of leave-one-document-out replicates with the same label
+    stability_resampled | 1 | - | share of bootstrap resamples of documents with the same label
+    stability_sweep | 1 | - | share of the sweep's settings with the same label
+    sweep_heads | 1 | - | heads of a regime by setting of the sweep | dims: criterion sweep regime
+    classified | 1 | - | heads that both size and alignment classify | dims: none
+    agreed | 1 | - | heads to which size and alignment assign the same regime | dims: none
+    kappa | 1 | \kappa | Cohen's kappa between size and alignment over the heads that both classify
+        | dims: none | estimated
+    label | 1 | - | regime of the head; the attribute codes has the meaning
+    count | 1 | - | heads of a regime, by layer | dims: criterion regime layer | Fig. 8
+    heads | 1 | - | heads of a regime | dims: criterion regime
+    precision | 1 | P(r_{\max},N) | mean precision of a regime's heads | dims: criterion regime n |
+        estimated | Fig. 11
+    recall | 1 | R(r_{\min},N) | mean recall of a regime's heads | dims: criterion regime n |
+        estimated | Fig. 11
+    typical_layer | 1 | - | index of the layer of the typical head of the regime; -1 if it has no
+        heads | dims: regime | Fig. 7
+    typical_head | 1 | - | index of the head of the typical head of the regime; -1 if it has no
+        heads | dims: regime | Fig. 7
+    """,
+    dims=("criterion", "layer", "head"),
+    equation="§4.2",
+    more={"label": {"codes": _CODES}},
 )
 
 

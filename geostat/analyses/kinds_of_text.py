@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from empirical.schema import Quantity
+from geostat.datasets.table import quantities
 from geostat.datasets.variable import Value, join_rows, variables
 from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife
@@ -67,28 +66,20 @@ QUANTITIES: Final = {
     "misfit": Analysed("weights/misfit", "misfit of log weights from the four phases"),
 }
 
-_number = partial(Quantity, dims=("quantity",))
-VARIABLES: Final = (
-    _number(
-        "between_share",
-        "share of the variance over documents between kinds of text, heads pooled",
-        symbol=r"\sigma_b^2/(\sigma_b^2+\sigma_w^2)",
-        estimated=True,
-        more={"interval": "95% jackknife over kinds of log F, t(kinds - 1), cut to 0 and 1"},
-    ),
-    _number("between_p", "permutation p-value of the difference between kinds", symbol="p"),
-    _number(
-        "between_error_strata",
-        "standard error for fixed kinds (strata), over that of the document jackknife",
-        symbol=r"\sigma_w/\sigma",
-    ),
-    _number(
-        "between_error_sample",
-        "standard error for random kinds, over that of the document jackknife",
-        symbol=r"\sqrt{\mathrm{MS}_b/\mathrm{MS}}",
-    ),
-    _number("between_heads", "number of pooled heads or KV heads", symbol="H"),
-    _number("between_words", "meaning, mathematics between dollar signs"),
+VARIABLES: Final = quantities(
+    r"""
+    between_share | 1 | \sigma_b^2/(\sigma_b^2+\sigma_w^2) | share of the variance over documents
+        between kinds of text, heads pooled | estimated | interval: 95% jackknife over kinds of log
+        F, t(kinds - 1), cut to 0 and 1
+    between_p | 1 | p | permutation p-value of the difference between kinds
+    between_error_strata | 1 | \sigma_w/\sigma | standard error for fixed kinds (strata), over that
+        of the document jackknife
+    between_error_sample | 1 | \sqrt{\mathrm{MS}_b/\mathrm{MS}} | standard error for random kinds,
+        over that of the document jackknife
+    between_heads | 1 | H | number of pooled heads or KV heads
+    between_words | 1 | - | meaning, mathematics between dollar signs
+    """,
+    dims=("quantity",),
 )
 
 

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import xarray as xr
 
-from empirical.schema import Quantity
-from geostat.datasets.separability import SIDES, STATISTICS
+from geostat.datasets.separability import STATISTICS
+from geostat.datasets.table import quantities
 from geostat.datasets.tokens import kv_head_of_head, most_tokens, require
 from geostat.datasets.variable import join_rows, variables
 from geostat.statistics.arrays import BoolArray, FloatArray, pieces, ranks, ratio
@@ -247,54 +246,40 @@ SAME: Final = 1e-6
 stored in single precision.
 """
 
-_curve = partial(Quantity, equation="§4.1, Fig. 6", dims=("measure", "n"))
-_of_precision = partial(Quantity, equation="§4.1", dims=("n",), estimated=True)
-_AS_MEASURED: Final = r"\mathrm{corr}(R(r_{\min},N),\rho_0)"
-_CORRELATION: Final = "with the sink's similarity"
-_BAND: Final = "limit of the 95% bootstrap interval (over documents) of the measured correlation"
-COEFFICIENTS: Final = (
-    _curve(
-        *("correlation", f"correlation of Recall {_CORRELATION}, as measured", "1", _AS_MEASURED),
-        estimated=True,
-    ),
-    _curve(
-        "unattenuated",
-        f"correlation of Recall {_CORRELATION}, corrected for attenuation",
-        symbol=r"\mathrm{corr}_\infty(R(r_{\min},N),\rho_0)",
-        estimated=True,
-    ),
-    _curve(
-        "slope",
-        "slope of Recall on the sink's similarity, corrected for attenuation",
-        symbol=r"\partial R/\partial\rho_0",
-        estimated=True,
-    ),
+COEFFICIENTS: Final = quantities(
+    r"""
+    correlation | 1 | \mathrm{corr}(R(r_{\min},N),\rho_0) | correlation of Recall with the sink's
+        similarity, as measured | estimated
+    unattenuated | 1 | \mathrm{corr}_\infty(R(r_{\min},N),\rho_0) | correlation of Recall with the
+        sink's similarity, corrected for attenuation | estimated
+    slope | 1 | \partial R/\partial\rho_0 | slope of Recall on the sink's similarity, corrected for
+        attenuation | estimated
+    """,
+    dims=("measure", "n"),
+    equation="§4.1, Fig. 6",
 )
-CURVES: Final = (
-    *COEFFICIENTS,
-    *(_curve(f"correlation_boot_{side}", f"{side} {_BAND}", "1", _AS_MEASURED) for side in SIDES),
+BANDS: Final = quantities(
+    r"""
+    correlation_boot_lower | 1 | \mathrm{corr}(R(r_{\min},N),\rho_0) | lower limit of the 95%
+        bootstrap interval (over documents) of the measured correlation
+    correlation_boot_upper | 1 | \mathrm{corr}(R(r_{\min},N),\rho_0) | upper limit of the 95%
+        bootstrap interval (over documents) of the measured correlation
+    peak_n | 1 | N | size N of the largest correlation, selected from the same data | dims: measure
+    """,
+    dims=("measure", "n"),
+    equation="§4.1, Fig. 6",
 )
-"""Variables of each measure."""
-OF_PRECISION: Final = (
-    _of_precision(
-        "precision_correlation",
-        f"correlation of Precision {_CORRELATION}, as measured",
-        symbol=r"\mathrm{corr}(P(r_{\max},N),\rho_0)",
-    ),
-    _of_precision(
-        "precision_unattenuated",
-        f"correlation of Precision {_CORRELATION}, corrected for attenuation",
-        symbol=r"\mathrm{corr}_\infty(P(r_{\max},N),\rho_0)",
-    ),
+OF_PRECISION: Final = quantities(
+    r"""
+    precision_correlation | 1 | \mathrm{corr}(P(r_{\max},N),\rho_0) | correlation of Precision with
+        the sink's similarity, as measured | estimated
+    precision_unattenuated | 1 | \mathrm{corr}_\infty(P(r_{\max},N),\rho_0) | correlation of
+        Precision with the sink's similarity, corrected for attenuation | estimated
+    """,
+    dims=("n",),
+    equation="§4.1",
 )
-VARIABLES: Final = (
-    *CURVES,
-    _curve(
-        *("peak_n", "size N of the largest correlation, selected from the same data", "1", "N"),
-        dims=("measure",),
-    ),
-    *OF_PRECISION,
-)
+VARIABLES: Final = (*COEFFICIENTS, *BANDS, *OF_PRECISION)
 
 
 def coefficients(

@@ -176,9 +176,7 @@ def _evaluated(
 
 
 class _Swapped:
-    """Bounds of every swap, and number of measured values inside: for all documents, then
-    leave-one-out.
-    """
+    """Bounds of every swap, and numbers of measured values inside them, with replicates."""
 
     def __init__(self, capture: xr.Dataset, grid: np.ndarray) -> None:
         """Start without KV heads; `grid` holds sizes N."""
@@ -239,7 +237,6 @@ class _Swapped:
 
 
 def _without_each(values: FloatArray) -> FloatArray:
-    """Return the mean over documents, axis 0, and the leave-one-out means; unchanged if the values
-    do not depend on the document (length 1).
-    """
+    """Return the mean over documents, axis 0, and the leave-one-out means."""
+    # fitted weights have one row for all documents
     return values if len(values) == 1 else with_replicates(values)

@@ -193,11 +193,8 @@ def _coverage(envelope: xr.Dataset, statistic: str, between: xr.DataArray) -> xr
 def _calibration(
     envelope: xr.Dataset, statistic: str, between: xr.DataArray
 ) -> dict[str, xr.DataArray]:
-    """Return the coverage of heads drawn from Model G, with errors.
-
-    Runs confronted by older versions have no drawn heads; the result is empty.
-    """
-    if f"{statistic}_drawn_excess" not in envelope:
+    """Return the coverage of heads drawn from Model G, with errors."""
+    if f"{statistic}_drawn_excess" not in envelope:  # confronted by an older version
         return {}
     excess, measured = (envelope[f"{statistic}_{part}"] for part in ("drawn_excess", "excess"))
     counted, known = (values.notnull() & between for values in (excess, measured))

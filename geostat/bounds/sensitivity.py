@@ -174,9 +174,7 @@ def _of_layer(groups: Groups, grid: np.ndarray, layer: int) -> dict[str, Any]:
 
 
 def _median_head(groups: Groups, layer: int) -> tuple[int, dict[str, float]] | None:
-    """Return the head (index) with median Recall among heads with weights and fits, β > 0, and
-    its parameters; None if there is no such head.
-    """
+    """Return the head (index) with median Recall among heads with fits, and its parameters."""
     if GRAM not in groups["similarity"]["gram"].values:
         return None
     capture = groups["capture"]

@@ -86,8 +86,6 @@ def repair(options: DoctorOptions, *, console: Console) -> dict[str, Any]:
         InputError: if no run is named, or its model or text is missing.
         StoreError: if the run cannot be repaired.
     """
-    from empirical.store.lock import alone
-    from empirical.store.remote import called, send_all_next
     from geostat.runs.files import store_path
     from geostat.runs.repair import repair as repair_run
 
@@ -105,10 +103,6 @@ def repair(options: DoctorOptions, *, console: Console) -> dict[str, Any]:
             allow_pickle=options.allow_pickle,
         )
     done = repair_run(path, capture=capture, confront=recorded(path, "confront"), console=console)
-    if called(path) != str(path):
-        send_all_next(path)  # damage at the URL is not visible in the working copy
-        with alone(path):  # releasing the lock uploads
-            pass
     return {"repaired": done or ["nothing: no file was damaged"]}
 
 

@@ -60,12 +60,8 @@ RECORDS: Final[Mapping[str, tuple[Quantity, ...]]] = {
     "separable": SEPARABLE,
     **{experiment.group: experiment.module("dataset").RECORDS for experiment in EXPERIMENTS},
     "verdicts": (
-        *(
-            record
-            for unit in (verdicts.BY_UNIT, verdicts.OF_BOUNDS)
-            for records in unit.values()
-            for record in records
-        ),
+        *(record for records in verdicts.BY_UNIT.values() for record in records),
+        *verdicts.OF_BOUNDS,
         *verdicts.OVERALL,
     ),
     "summary": (*overall.VARIABLES, *KINDS),

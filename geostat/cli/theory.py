@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Literal, cast, get_args
 
 from geostat.errors import InputError, refuse_unknown
@@ -90,16 +89,9 @@ def _found(name: str) -> tuple[catalogue.Entry, ...]:
             return ()
         if not any(letter.isalpha() for letter in name):  # an equation number
             raise
-        names = {
-            known.lower(): known
-            for entry in catalogue.entries()
-            for known in (entry.part, entry.name)
-            if known
-        }
-        near = get_close_matches(catalogue.part_of(name).lower(), names, n=3, cutoff=0.0)
+        near = ", ".join(catalogue.close_names(catalogue.part_of(name), 3))
         raise InputError(
-            f"no statement is called {name!r}. Close names:"
-            f" {', '.join(names[key] for key in near)}. `geostat theory` lists all."
+            f"no statement is called {name!r}. Close names: {near}. `geostat theory` lists all."
         ) from error
 
 

@@ -44,6 +44,7 @@ from geostat.comparison.runs import (
     reduced,
     shared,
 )
+from geostat.datasets import table
 from geostat.datasets.separability import STATISTICS
 from geostat.datasets.variable import Value, variables
 from geostat.errors import shown_whole
@@ -56,13 +57,16 @@ from geostat.topics.verdicts import claim_rows
 from reports.text.number import count, rounded
 from reports.text.printable import printable, printable_data
 
-_JACKKNIFE: Final = {"interval": "95% document jackknife, t(K-1); correlations on Fisher's z"}
-_estimate = partial(Quantity, dims=("run", "quantity"), more=_JACKKNIFE)
-ESTIMATES: Final = (
-    _estimate("estimate", "mean over heads", symbol=r"\hat\theta", estimated=True),
-    _estimate("at_n", "size N of a largest value"),
-    Quantity("heads", "number of heads averaged over", dims=("run", "quantity")),
-    Quantity("documents", "documents", dims=("run",)),
+ESTIMATES: Final = table.quantities(
+    r"""
+    estimate | 1 | \hat\theta | mean over heads | estimated | interval: 95% document jackknife,
+        t(K-1); correlations on Fisher's z
+    at_n | 1 | - | size N of a largest value | interval: 95% document jackknife, t(K-1);
+        correlations on Fisher's z
+    heads | 1 | - | number of heads averaged over
+    documents | 1 | - | documents | dims: run
+    """,
+    dims=("run", "quantity"),
 )
 
 NAMED_DIFFERENCES: Final = 4
@@ -116,9 +120,8 @@ def _side_by_side(runs: Sequence[ReducedRun], by_run: Sequence[Mapping[str, Scal
     """Return the comparison of reduced runs, with notes and sentences."""
     names = names_of([printable(run.model) for run in runs], [run.path for run in runs])
     bounds = dict.fromkeys(pair for run in runs for pair in bounds_of(run.groups))
-    compared = quantities(list(bounds))
     sizes, size_notes = effective_sizes(runs, by_run)
-    compared += sizes
+    compared = [*quantities(list(bounds)), *sizes]
     parts = [
         _estimates(runs, by_run, compared),
         differences(runs, by_run, compared),
@@ -264,25 +267,20 @@ def _sentence(selected: xr.Dataset) -> str:
 
 
 LIMITS: Final = ("value", "se", "lower", "upper")
-_INTERVAL: Final = {"interval": "95% document jackknife, t on `degrees`"}
-_difference = partial(Quantity, dims=("pair", "quantity"))
-_pair = partial(Quantity, dims=("pair",))
-DIFFERENCES: Final = (
-    _difference(
-        "difference",
-        "estimate of the first run minus that of the second",
-        symbol="d",
-        more=_INTERVAL,
-        estimated=True,
-    ),
-    _difference("degrees", "degrees of freedom of the difference"),
-    _difference("p", "two-sided p-value of the difference"),
-    _difference("p_holm", "p-value with Holm's adjustment over all differences"),
-    _difference("differing_settings", "differing settings that affect the difference"),
-    _pair("shared", "documents that both runs hold"),
-    _pair("pairing", "pairing of documents in the standard error"),
-    _pair("first", "index of the first run"),
-    _pair("second", "index of the second run"),
+DIFFERENCES: Final = table.quantities(
+    r"""
+    difference | 1 | d | estimate of the first run minus that of the second | estimated |
+        interval: 95% document jackknife, t on `degrees`
+    degrees | 1 | - | degrees of freedom of the difference
+    p | 1 | - | two-sided p-value of the difference
+    p_holm | 1 | - | p-value with Holm's adjustment over all differences
+    differing_settings | 1 | - | differing settings that affect the difference
+    shared | 1 | - | documents that both runs hold | dims: pair
+    pairing | 1 | - | pairing of documents in the standard error | dims: pair
+    first | 1 | - | index of the first run | dims: pair
+    second | 1 | - | index of the second run | dims: pair
+    """,
+    dims=("pair", "quantity"),
 )
 
 
@@ -344,7 +342,7 @@ def differences(
 ) -> xr.Dataset:
     """Return the difference of every pair of runs, over (pair, quantity)."""
     pairs = list(combinations(range(len(runs)), 2))
-    table: list[list[Difference]] = []
+    rows: list[list[Difference]] = []
     settings: list[list[str]] = []
     for index, other in pairs:
         first, second = runs[index], runs[other]
@@ -353,9 +351,7 @@ def differences(
             [by_run[run].get(quantity.name, NO_SCALAR) for quantity in compared]
             for run in (index, other)
         )
-        table.append(
-            [difference(*pair, documents=documents) for pair in zip(one, two, strict=True)]
-        )
+        rows.append([difference(*pair, documents=documents) for pair in zip(one, two, strict=True)])
         affecting = ({*OF_EVERYTHING, *quantity.more["requires_equal"]} for quantity in compared)
         settings.append(
             [
@@ -363,7 +359,7 @@ def differences(
                 for every in affecting
             ]
         )
-    part = _fields(table, (*LIMITS, "degrees"))
+    part = _fields(rows, (*LIMITS, "degrees"))
     p = two_sided(part["value"], part["se"], part["degrees"])
     paired_runs = [(runs[first], runs[second]) for first, second in pairs]
     numbers: dict[str, Value] = {
@@ -426,11 +422,12 @@ def _bare(data: xr.Dataset, names: Sequence[str]) -> xr.Dataset:
     return selected.drop_vars([name for name in selected.coords if name not in selected.dims])
 
 
-SPREADS: Final = (
-    Quantity(
-        "spread", "quartiles over heads", "unit of the parameter", dims=("parameter", "quartile")
-    ),
-    Quantity("parameter_heads", "heads with an estimate", dims=("parameter",)),
+SPREADS: Final = table.quantities(
+    r"""
+    spread | unit of the parameter | - | quartiles over heads | dims: parameter quartile
+    parameter_heads | 1 | - | heads with an estimate
+    """,
+    dims=("parameter",),
 )
 
 

@@ -48,63 +48,55 @@ RECORDS: Final = SEPARABILITY | {
 """The tables of quantities that hold what is compared."""
 
 
-def quantities(pairs: Sequence[tuple[str, str]]) -> list[Quantity]:
-    """Return the compared quantities in the order of the report.
+def quantities(pairs: Sequence[tuple[str, str]]) -> Iterator[Quantity]:
+    """Yield the compared quantities in the order of the report, without N*.
 
-    For bounds there is one quantity for each (edition, Gram) of `pairs`. `over` names the heads
-    that are averaged. A difference is due to the models only if the settings in `requires_equal`
-    and `OF_EVERYTHING` are equal.
-    """
-    return [
-        replace(
-            RECORDS[record],
-            name=name,
-            long_name=words,
-            dims=(),
-            more={"over": over, "requires_equal": tuple(requires_equal.split())},
-        )
-        for name, record, words, over, requires_equal in _compared(pairs)
-    ]
-
-
-def _compared(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield name, record, words, heads and settings of each compared quantity.
-
-    Means of documents depend on the number of documents.
+    For bounds there is one quantity for each (edition, Gram) of `pairs`. Means of documents depend
+    on the number of documents.
     """
     kv_heads, heads = "KV heads", "heads"
-    yield "cv_token", "cv_token", "CV of value norms within a document", kv_heads, ""
+    yield _compared("cv_token", "cv_token", "CV of value norms within a document", kv_heads)
     averaged = "CV of value norms averaged over documents"
-    yield "cv_profile", "cv_profile", averaged, kv_heads, "documents"
-    yield "lam", "lam", "norm of the sink's value over that of other tokens", kv_heads, ""
+    yield _compared("cv_profile", "cv_profile", averaged, kv_heads, "documents")
+    yield _compared("lam", "lam", "norm of the sink's value over that of other tokens", kv_heads)
     for form in FORMS:
         words = f"misfit (MAE) of mean cosines, {form.replace('_', ' ')} form"
-        yield f"mae_{form}", "mae_by_lag", words, kv_heads, "documents"
+        yield _compared(f"mae_{form}", "mae_by_lag", words, kv_heads, "documents")
     for name in STATISTICS:
         words = f"mean {name.capitalize()} at N = {WORKING_SIZE}"
-        yield f"{name}_at_{WORKING_SIZE}", name, words, heads, "convention"
+        yield _compared(f"{name}_at_{WORKING_SIZE}", name, words, heads, "convention")
     for kind, description in KINDS.items():
         words = f"correlation of Recall with the sink's similarity, {description}"
         settings = "convention documents" if kind == "correlation" else "convention"
-        yield f"{kind}_peak", kind, f"largest {words}", heads, f"{settings} sizes"
+        yield _compared(f"{kind}_peak", kind, f"largest {words}", heads, f"{settings} sizes")
         for n in CORRELATION_SIZES:
-            yield f"{kind}_at_{n}", kind, f"{words}, at N = {n}", heads, settings
+            yield _compared(f"{kind}_at_{n}", kind, f"{words}, at N = {n}", heads, settings)
     for (edition, gram), name in product(pairs, STATISTICS):
         words = f"{name.capitalize()} within its bounds, {edition}, {gram} Gram"
         settings = "convention documents bound_sizes"
-        yield f"{name}_inside_{edition}_{gram}", f"{name}_inside", words, heads, settings
+        key = f"{name}_inside"
+        yield _compared(f"{key}_{edition}_{gram}", key, words, heads, settings)
 
 
 def token_needs() -> list[Quantity]:
     """Return the quantity N* for each mode, at the relative loss τ that the authors report."""
-    size = replace(
-        RECORDS["n_star"], dims=(), more={"over": "all heads at once", "requires_equal": ()}
-    )
     words = f"effective attention set size N* at {EFFECTIVE['tau']:.0%}"
     return [
-        replace(size, name=name, long_name=f"{words}, {mode}, not rounded up")
+        _compared(name, "n_star", f"{words}, {mode}, not rounded up", "all heads at once")
         for mode, name in MODES.items()
     ]
+
+
+def _compared(
+    name: str, record: str, long_name: str, over: str, requires_equal: str = ""
+) -> Quantity:
+    """Return a compared quantity, with unit, symbol and equation of its record.
+
+    `over` names the heads that are averaged. A difference is due to the models only if the settings
+    in `requires_equal` and `OF_EVERYTHING` are equal.
+    """
+    more = {"over": over, "requires_equal": tuple(requires_equal.split())}
+    return replace(RECORDS[record], name=name, long_name=long_name, dims=(), more=more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,25 +259,23 @@ def shares_inside(
             without = np.full(documents, np.nan)
             if by_document is not None:
                 curve = curves[statistic].transpose("document", *CELL).values
-                replicates = map(
-                    leave_one_out_mean, (curve, *(by_document[name] for name in names[1:]))
-                )
-                rows = zip(*replicates, strict=True)
-                without = np.array(
-                    [_inside(curve, lower, upper, counted) for curve, lower, upper in rows]
-                )
+                by_name = (curve, *(by_document[name] for name in names[1:]))
+                without = _inside(counted, *map(leave_one_out_mean, by_name))
             shares[f"{statistic}_inside_{edition}_{gram}"] = Scalar(
-                estimate=_inside(mean, low, high, counted),
+                estimate=float(_inside(counted, mean, low, high)),
                 without=without,
                 heads=int(counted.any(axis=-1).sum()),
             )
     return shares
 
 
-def _inside(curve: FloatArray, low: FloatArray, high: FloatArray, counted: np.ndarray) -> float:
+def _inside(
+    counted: np.ndarray, curve: FloatArray, low: FloatArray, high: FloatArray
+) -> FloatArray:
+    """Return the share of counted cells inside their bounds, (..., layer, head, n) → (...)."""
     with np.errstate(invalid="ignore"):
-        outside = (curve < low) | (curve > high)
-    return float(1 - (outside & counted).sum() / counted.sum())
+        outside = ((curve < low) | (curve > high)) & counted
+    return np.asarray(1 - outside.sum(axis=(-3, -2, -1)) / counted.sum())
 
 
 def _bounds_by_document(

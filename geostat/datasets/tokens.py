@@ -68,6 +68,19 @@ def most_tokens(capture: xr.Dataset) -> int:
     return int(capture["tokens"].max())
 
 
+def inner_sizes(data: xr.Dataset, capture: xr.Dataset, known: str = "") -> xr.Dataset:
+    """Return a dataset at its sizes 1 < N < T; of these, where the variable `known` has a value.
+
+    >>> capture = xr.Dataset(coords={"tokens": ("layer", [8, 8])})
+    >>> inner_sizes(xr.Dataset(coords={"n": [1, 2, 7, 8]}), capture)["n"].values.tolist()
+    [2, 7]
+    """
+    inner = (data["n"] > 1) & (data["n"] < most_tokens(capture))
+    if known:
+        inner &= data[known].notnull()
+    return data.isel(n=np.flatnonzero(inner))
+
+
 def kv_head_of_head(capture: xr.Dataset) -> NDArray[np.int64]:
     """Return the index of each head's KV head.
 

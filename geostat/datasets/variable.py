@@ -158,9 +158,14 @@ def join(
     return replace(estimates[0], **joined)
 
 
-def stacked(estimates: Sequence[Estimate]) -> Estimate:
-    """Return estimates along a new first axis."""
-    return cast("Estimate", join(estimates, np.stack))
+def stacked(estimates: Sequence[Estimate], *shape: int) -> Estimate:
+    """Return estimates along a new first axis, or along first axes of this shape."""
+    shape = shape or (len(estimates),)
+
+    def reshaped(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        return np.stack(arrays).reshape(*shape, *arrays[0].shape)
+
+    return cast("Estimate", join(estimates, reshaped))
 
 
 def join_rows(
@@ -176,51 +181,27 @@ def mapped(value: Value, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Va
     return join([value], lambda arrays: function(arrays[0]))
 
 
-def stack_layers(
-    records: Iterable[Quantity], layers: Sequence[Mapping[str, Value]]
+def join_heads(
+    records: Iterable[Quantity], parts: Sequence[Mapping[str, Value]], heads: int
 ) -> dict[str, Value]:
-    """Stack the numbers of single layers along the dim `layer` of their records."""
+    """Join the numbers of groups of heads, layer by layer, with `heads` heads in each layer.
+
+    The heads of a part lie along the dim `layer` of a record, which becomes layers and heads.
+    Records without that dim are left out.
+    """
     return {
         record.name: join(
-            [layer[record.name] for layer in layers],
-            partial(np.stack, axis=record.dims.index("layer")),
+            [part[record.name] for part in parts],
+            partial(_join_heads, axis=record.dims.index("layer"), heads=heads),
         )
         for record in records
+        if "layer" in record.dims
     }
 
 
-def side_by_side(
-    records: Iterable[Quantity], parts: Sequence[Mapping[str, Value]], dim: str
-) -> dict[str, Value]:
-    """Concatenate numbers for groups of heads of one layer along `dim` of their records."""
-    out = {}
-    for record in records:
-        axis = [name for name in record.dims if name != "layer"].index(dim)
-        out[record.name] = join(
-            [part[record.name] for part in parts], partial(np.concatenate, axis=axis)
-        )
-    return out
-
-
-def described(
-    dims: tuple[str, ...],
-    values: NDArray[Any],
-    *,
-    long_name: str,
-    units: str,
-    symbol: str,
-    equation: str,
-    **more: Any,
-) -> xr.Variable:
-    """Return a variable with the attributes that every result carries.
-
-    `symbol` is LaTeX without dollar signs.
-    """
-    return xr.Variable(
-        dims,
-        values,
-        {"long_name": long_name, "units": units, "symbol": symbol, "equation": equation, **more},
-    )
+def _join_heads(arrays: Sequence[NDArray[Any]], axis: int, heads: int) -> NDArray[Any]:
+    whole = np.concatenate(arrays, axis)
+    return whole.reshape(*whole.shape[:axis], -1, heads, *whole.shape[axis + 1 :])
 
 
 def with_limits(
@@ -296,8 +277,13 @@ SINK_VISIBLE: Final = Quantity(
 )
 
 
-def sink_flag(capture: xr.Dataset) -> xr.Variable:
-    """Return sink_visible, (layer), as a labelled variable."""
-    return xr.Variable(
-        SINK_VISIBLE.dims, capture["sink_visible"].values.astype(bool), SINK_VISIBLE.attributes
-    )
+def fit_dataset(
+    capture: xr.Dataset, fitted: Mapping[str, xr.Variable], dims: Iterable[str], **coords: Any
+) -> xr.Dataset:
+    """Return the variables of a fit and sink_visible, with `coords` and the capture's coordinates
+    of `dims`.
+    """
+    visible = capture["sink_visible"].values.astype(bool)
+    sink = xr.Variable(SINK_VISIBLE.dims, visible, SINK_VISIBLE.attributes)
+    captured = {dim: capture[dim].variable for dim in dims if dim in capture.coords}
+    return xr.Dataset({**fitted, "sink_visible": sink}, coords=captured | coords)

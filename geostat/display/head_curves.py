@@ -4,7 +4,8 @@ Precision, Recall and F.
 Each curve has a 95% interval over documents and the fitted curves. The page shows them for one head
 at a time. Positions and lags are averaged in blocks within a document, then over documents. The
 first and last positions, near the sink and the growth phase, are not averaged. Source: arXiv
-2602.01893, Assumptions 1-3 and Figures 2-5. Imports numpy, xarray and theory's Grams.
+2602.01893, Assumptions 1-3 and Figures 2-5. Imports numpy and xarray; forms of similarity on use,
+for they import lmfit.
 """
 
 from __future__ import annotations
@@ -21,12 +22,11 @@ from geostat.datasets.tokens import most_tokens
 from geostat.datasets.variable import Variables, with_limits
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.losses import mean_over_documents
-from theory.head.gram import offset_exponential
 
 BAND: Final = (0.1, 0.9)
 """Quantiles over heads at the edges of a band."""
-FORMS: Final = ("exponential", "offset")
-"""Forms of similarity with a drawn curve."""
+DRAWN_FORMS: Final = ("exponential", "offset")
+"""Forms of similarity with a curve in the figure."""
 
 
 def band(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -80,7 +80,7 @@ def similarity_curves(
         Variables over (lag) and (form, lag), including the fitted curves of that head, and its
         indices (layer, kv_head); NaN and None if no head was fitted.
     """
-    lag = capture["lag"].values
+    lag = capture["lag"].values.astype(np.float64)
     cosine = mean_over_documents(capture["cosine_mean"].values.astype(np.float64))
     low, high = band(cosine.reshape(-1, lag.size))
     forms = similarity["gram"].values
@@ -88,23 +88,37 @@ def similarity_curves(
         gram="exponential" if "exponential" in forms else forms[0]
     )
     head = median_head(misfit.transpose("layer", "kv_head").values)
-    measured, fitted = np.full(lag.size, np.nan), np.full((len(FORMS), lag.size), np.nan)
+    measured, fitted = np.full(lag.size, np.nan), np.full((len(DRAWN_FORMS), lag.size), np.nan)
     if head is not None:
         measured = cosine[head]
-        for row, form in enumerate(FORMS):
-            if form in forms:
-                selected = similarity.sel(gram=form).isel(layer=head[0], kv_head=head[1])
-                beta = float(selected["beta"])
-                offset = float(selected["offset"]) if form == "offset" else 0.0
-                fitted[row] = 1.0 if beta == 0 else np.nan  # without decay the cosine is 1
-                if beta > 0:
-                    last = int(lag.max(initial=0))
-                    fitted[row] = offset_exponential(beta, offset, 0.0, last + 1).by_lag[lag]
+        fitted = np.stack([fitted_cosines(similarity, form, lag)[head] for form in DRAWN_FORMS])
     return (
         _along("lag", cosine_low=low, cosine_high=high, cosine=measured)
         | {"cosine_fitted": (("form", "lag"), fitted)},
         head,
     )
+
+
+def fitted_cosines(similarity: xr.Dataset, form: str, lag: FloatArray) -> FloatArray:
+    """Return the fitted cosine of every KV head, (layer, kv_head, lag); NaN if not fitted."""
+    from geostat.fits.similarity.forms import by_lag
+
+    heads = similarity.transpose("layer", "kv_head", ...)
+    if form not in similarity["gram"].values:
+        return np.full((heads.sizes["layer"], heads.sizes["kv_head"], lag.size), np.nan)
+    selected = heads.sel(gram=form)
+    names = [name for name in ("beta", "offset", "stretch") if name in selected]
+    return by_lag(form, lag, **{name: selected[name].values[..., None] for name in names})
+
+
+def log_weights(capture: xr.Dataset, dtype: type[np.floating] = np.float64) -> FloatArray:
+    """Return log α, (document, layer, head, position), computed in `dtype`; NaN where α is 0."""
+    name = "log_attention_weight" if "log_attention_weight" in capture else "attention_weight"
+    values = capture[name].transpose("document", "layer", "head", "position").values
+    values = values.astype(dtype)
+    if name == "attention_weight":
+        values = np.log(values, where=values > 0, out=np.full_like(values, np.nan))
+    return np.where(np.isfinite(values), values, np.nan).astype(np.float64)
 
 
 def weight_means(capture: xr.Dataset, weights: xr.Dataset) -> tuple[FloatArray, FloatArray]:
@@ -116,18 +130,7 @@ def weight_means(capture: xr.Dataset, weights: xr.Dataset) -> tuple[FloatArray, 
     arithmetic = mean_over_documents(
         weights["weight_mean"].values.astype(np.float64).reshape(-1, positions)
     )
-    if "log_attention_weight" in capture:
-        by_document = capture["log_attention_weight"].values.reshape(-1, positions)
-        positive = np.isfinite(by_document)
-        logs = np.where(positive, by_document, 0.0).sum(axis=0, dtype=np.float64)
-    else:
-        weight = capture["attention_weight"].values.reshape(-1, positions)
-        positive = weight > 0
-        logs = np.log(weight, where=positive, out=np.zeros(weight.shape, dtype=np.float32)).sum(
-            axis=0, dtype=np.float64
-        )
-    number = positive.sum(axis=0)
-    geometric = np.exp(np.divide(logs, number, out=np.full(positions, np.nan), where=number > 0))
+    geometric = np.exp(mean_over_documents(log_weights(capture, np.float32).reshape(-1, positions)))
     return np.where(arithmetic > 0, arithmetic, np.nan), geometric
 
 
@@ -178,7 +181,7 @@ def head_curves(groups: Mapping[str, xr.Dataset]) -> xr.Dataset:
         x_lower and x_upper are the 95% limits of x. Coordinates position_mean and lag_mean are
         means over a block. NaN where nothing was measured.
     """
-    from geostat.fits.similarity.forms import FORMS  # imports lmfit, which plots need not
+    from geostat.fits.similarity.forms import FORMS
 
     capture = over_queries(groups)
     position = position_blocks(capture.sizes["position"])
@@ -250,21 +253,12 @@ def _norms(capture: xr.Dataset, norms: xr.Dataset, starts: NDArray[np.int64]) ->
 
 
 def _cosines(capture: xr.Dataset, similarity: xr.Dataset, starts: NDArray[np.int64]) -> Variables:
-    from geostat.fits.similarity.forms import FORMS, by_lag
+    from geostat.fits.similarity.forms import FORMS
 
     dims = ("layer", "kv_head", "lag_block")
     by_document = capture["cosine_mean"].transpose("document", "layer", "kv_head", "lag").values
     lag = capture["lag"].values.astype(np.float64)
-    fitted = np.full((len(FORMS), *by_document.shape[1:3], starts.size), np.nan)
-    for row, form in enumerate(FORMS):
-        if form in similarity["gram"].values:
-            selected = similarity.sel(gram=form).transpose("layer", "kv_head", ...)
-            parameters = [
-                selected[name].values[..., None]
-                for name in ("beta", "offset", "stretch")
-                if name in selected
-            ]
-            fitted[row] = _means(by_lag(form, lag, *parameters), starts)
+    fitted = np.stack([_means(fitted_cosines(similarity, form, lag), starts) for form in FORMS])
     return with_limits("cosine", dims, _means(by_document, starts)) | {
         "cosine_fitted": (("form", *dims), fitted)
     }
@@ -272,15 +266,9 @@ def _cosines(capture: xr.Dataset, similarity: xr.Dataset, starts: NDArray[np.int
 
 def _weights(capture: xr.Dataset, weights: xr.Dataset, starts: NDArray[np.int64]) -> Variables:
     """Return geometric means of weights: Assumption 3 is fitted to log weights."""
-    order, dims = ("document", "layer", "head", "position"), ("layer", "head", "block")
-    if "log_attention_weight" in capture:
-        logs = capture["log_attention_weight"].transpose(*order).values.astype(np.float64)
-    else:
-        weight = capture["attention_weight"].transpose(*order).values.astype(np.float64)
-        logs = np.log(weight, where=weight > 0, out=np.full(weight.shape, np.nan))
-    logs = np.where(np.isfinite(logs), logs, np.nan)
+    dims = ("layer", "head", "block")
     model = weights["log_weight_model"].transpose("layer", "head", "position").values
-    return with_limits("weight", dims, _means(logs, starts), np.exp) | {
+    return with_limits("weight", dims, _means(log_weights(capture), starts), np.exp) | {
         "weight_fitted": (dims, np.exp(_means(model, starts)))
     }
 
@@ -293,16 +281,13 @@ def _scores(groups: Mapping[str, xr.Dataset]) -> Variables:
         return np.clip(score, 0.0, 1.0)
 
     curves: Variables = {}
+    dims, order = ("layer", "head", "n_envelope"), ("document", "layer", "head", "n")
     for name in (name for name in WITH_F if name in capture):
-        scores = capture[name].transpose("document", "layer", "head", "n").sel(n=sizes)
-        curves |= with_limits(name, ("layer", "head", "n_envelope"), scores.values, clipped)
-    if "null" in groups:
-        for null in groups["null"]["null"].values:
-            for name in (name for name in WITH_F if name in groups["null"]):
-                scores = groups["null"][name].sel(null=null, n=sizes)
-                rows = scores.transpose("document", "layer", "head", "n").values
-                curves[f"{name}_{null}"] = (
-                    ("layer", "head", "n_envelope"),
-                    mean_over_documents(rows),
-                )
+        scores = capture[name].transpose(*order).sel(n=sizes)
+        curves |= with_limits(name, dims, scores.values, clipped)
+    nulls = groups.get("null", xr.Dataset())
+    for name in (name for name in WITH_F if name in nulls):
+        for null in nulls["null"].values:
+            scores = nulls[name].sel(null=null, n=sizes).transpose(*order)
+            curves[f"{name}_{null}"] = dims, mean_over_documents(scores.values)
     return curves

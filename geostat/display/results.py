@@ -175,9 +175,8 @@ def separable_side(separable: xr.Dataset) -> xr.Dataset:
     result = xr.Dataset()
     for statistic in STATISTICS:
         p, gain = separable[f"{statistic}_p_holm"], separable[f"{statistic}_gain"]
-        result[f"{statistic}_side"] = xr.where(
-            p <= SIGNIFICANCE, (gain > 0) * 1 - (gain < 0) * 1, 0
-        ).where(np.isfinite(p))
+        side = xr.where(p <= SIGNIFICANCE, np.sign(gain), 0)
+        result[f"{statistic}_side"] = side.where(np.isfinite(p))
     return result
 
 
@@ -280,46 +279,39 @@ def predictive_quartiles(predictive: xr.Dataset) -> xr.Dataset:
     return xr.Dataset(variables, coords=coords)
 
 
-def form_counts(fits: xr.Dataset, prefix: str, form: str) -> xr.Dataset:
-    """Count heads by the form with the lowest BIC and the lowest held-out loss.
+def form_summary(
+    fits: xr.Dataset, prefix: str, dim: str, labels: Mapping[str, tuple[str, str]]
+) -> xr.Dataset:
+    """Count heads by the form with the lowest BIC and the lowest held-out loss, and label forms.
 
     Args:
         fits: /similarity or /weights.
         prefix: prefix of the variables.
-        form: dimension of the forms.
+        dim: dimension of the forms.
+        labels: label (in figures) and formula (in tables) of each form.
 
     Returns:
-        lowest_bic, lowest_loss and clearly_lowest, (form,); variables that `fits` lacks are
-        omitted.
+        lowest_bic, lowest_loss, clearly_lowest, label and formula, (dim,), as far as `fits` has
+        data.
 
     >>> fits = xr.Dataset({"bic": (("form", "head"), [[1.0, 5.0], [2.0, 3.0], [np.nan, 4.0]])})
-    >>> form_counts(fits, "", "form")["lowest_bic"].values.tolist()
+    >>> form_summary(fits, "", "form", {})["lowest_bic"].values.tolist()
     [1, 1, 0]
     """
-    counts = {}
+    result = xr.Dataset()
     for name, criterion in {"lowest_bic": "bic", "lowest_loss": "loss_held_out"}.items():
         if f"{prefix}{criterion}" in fits:
-            values = fits[f"{prefix}{criterion}"].transpose(form, ...).values.astype(np.float64)
-            values = values.reshape(fits.sizes[form], -1)
+            values = fits[f"{prefix}{criterion}"].transpose(dim, ...).values.astype(np.float64)
+            values = values.reshape(fits.sizes[dim], -1)
             values = values[:, np.isfinite(values).any(axis=0)]
             if values.size:
                 lowest = np.where(np.isfinite(values), values, np.inf).argmin(axis=0)
-                counts[name] = (form, np.bincount(lowest, minlength=fits.sizes[form]))
+                result[name] = dim, np.bincount(lowest, minlength=fits.sizes[dim])
     if (name := f"{prefix}clearly_lowest") in fits:
-        over = [dim for dim in fits[name].dims if dim != form]
-        counts["clearly_lowest"] = (form, fits[name].sum(over).values)
-    return xr.Dataset(counts)
-
-
-def form_labels(fits: xr.Dataset, dim: str, labels: Mapping[str, tuple[str, str]]) -> xr.Dataset:
-    """Return the label of each form in figures and in tables, label and formula, (form,)."""
-    forms = map(str, fits[dim].values) if dim in fits.dims else ()
-    known = [labels.get(form, (form, form)) for form in forms]
-    columns = zip(*known, strict=True) if known else ((), ())
-    return xr.Dataset(
-        {
-            name: (dim, np.array(column, dtype=object))
-            for name, column in zip(("label", "formula"), columns, strict=True)
-            if known
-        }
-    )
+        over = [other for other in fits[name].dims if other != dim]
+        result["clearly_lowest"] = dim, fits[name].sum(over).values
+    forms = [str(form) for form in fits[dim].values] if dim in fits.coords else []
+    for index, name in enumerate(("label", "formula") if forms else ()):
+        words = [labels.get(form, (form, form))[index] for form in forms]
+        result[name] = dim, np.array(words, dtype=object)
+    return result

@@ -16,8 +16,9 @@ from geostat.datasets.parts import PART, parts, tree_of
 from geostat.datasets.separability import over_queries, queries_in_words
 from geostat.datasets.tokens import most_tokens
 from geostat.display.head_curves import (
-    FORMS,
+    DRAWN_FORMS,
     head_curves,
+    median_head,
     norm_curves,
     similarity_curves,
     weight_curves,
@@ -27,8 +28,7 @@ from geostat.display.results import (
     bands,
     coverage,
     example,
-    form_counts,
-    form_labels,
+    form_summary,
     head_scores,
     predictive_quartiles,
     regime_summary,
@@ -53,8 +53,8 @@ PAPER: Final[dict[str, Any]] = {
 def with_display(tree: xr.DataTree) -> xr.DataTree:
     """Return a confronted run with its display groups and display variables.
 
-    The groups are /display, /example, /head_curves and those of `PICTURES` that the run supports.
-    `DERIVED` adds variables to existing groups.
+    The groups are those of `GROUPS` that the run supports. `DERIVED` adds variables to existing
+    groups.
 
     If layers see different numbers T of tokens, the result holds one run for each T, under /T
     (`geostat.datasets.parts`). A run without a group of `NEEDED` is returned unchanged; the
@@ -66,23 +66,14 @@ def with_display(tree: xr.DataTree) -> xr.DataTree:
     if len(parts_) > 1:
         by_tokens = {part.attrs[PART]["tokens"]: with_display(part) for part in parts_}
         return tree_of(by_tokens, tree.attrs)
-    groups = {
-        name: node.to_dataset()
-        for name, node in tree.children.items()
-        if name not in ("display", "example", "head_curves", *PICTURES)
-    }
+    groups = {name: node.to_dataset() for name, node in tree.children.items() if name not in GROUPS}
     groups |= {
         name: groups[name].assign(derive(groups))
         for name, derive in DERIVED.items()
         if name in groups
     }
-    groups |= {
-        "display": _pooled(groups),
-        "example": example(),
-        "head_curves": head_curves(groups),
-    }
-    pictures = {name: derive(groups) for name, derive in PICTURES.items()}
-    groups |= {name: picture for name, picture in pictures.items() if picture is not None}
+    derived = {name: derive(groups) for name, derive in GROUPS.items()}
+    groups |= {name: data for name, data in derived.items() if data is not None}
     return tree_of(groups, tree.attrs)
 
 
@@ -94,12 +85,13 @@ def _pooled(groups: Groups) -> xr.Dataset:
     scores, small_size = head_scores(capture)
     result = scores.assign(norm_curves(capture, groups["norms"]) | cosines | weights)
     heads: dict[str, Any] = {
+        "norms_head": median_head(groups["norms"]["cv_token"].transpose("layer", "kv_head").values),
         "similarity_head": similarity_head,
         "weights_head": weights_head,
         "small_size": small_size,
         "queries": queries_in_words(groups.get("queries"), capture.sizes["position"]),
     }
-    return result.assign_coords(form=list(FORMS)).assign_attrs(PAPER | heads)
+    return result.assign_coords(form=list(DRAWN_FORMS)).assign_attrs(PAPER | heads)
 
 
 def _norms(groups: Groups) -> xr.Dataset:
@@ -126,19 +118,17 @@ def _norms(groups: Groups) -> xr.Dataset:
 
 def _similarity(groups: Groups) -> xr.Dataset:
     """Return counts of heads by preferred form, and the labels of forms."""
-    from geostat.fits.similarity.forms import FORM  # imports lmfit, which plots need not
+    from geostat.fits.similarity.forms import FORM  # imports lmfit, like the next one
 
     labels = {name: (form.label, form.formula) for name, form in FORM.items()}
-    data = groups["similarity"]
-    return form_counts(data, "", "gram").merge(form_labels(data, "gram", labels))
+    return form_summary(groups["similarity"], "", "gram", labels)
 
 
 def _weights(groups: Groups) -> xr.Dataset:
     """Return counts of heads by preferred form, and the labels of forms."""
-    from geostat.fits.weights.rivals import LABELS  # imports lmfit, which plots need not
+    from geostat.fits.weights.rivals import LABELS
 
-    data = groups["weights"]
-    return form_counts(data, "rival_", "rival").merge(form_labels(data, "rival", LABELS))
+    return form_summary(groups["weights"], "rival_", "rival", LABELS)
 
 
 DERIVED: Final[dict[str, Callable[[Groups], xr.Dataset]]] = {
@@ -157,8 +147,11 @@ DERIVED: Final[dict[str, Callable[[Groups], xr.Dataset]]] = {
     "predictive": lambda groups: predictive_quartiles(groups["predictive"]).assign(far=FAR),
 }
 """Functions that derive display variables, by the group to which they are added."""
-PICTURES: Final[dict[str, Callable[[Groups], xr.Dataset | None]]] = {
+GROUPS: Final[dict[str, Callable[[Groups], xr.Dataset | None]]] = {
+    "display": _pooled,
+    "example": lambda groups: example(),
+    "head_curves": head_curves,
     "sphere": sphere,
     "contributions": contributions,
 }
-"""Functions that derive the group of one figure; None if the run lacks the data."""
+"""Functions that derive a group; None if the run lacks the data."""

@@ -34,7 +34,7 @@ from empirical.tap.decoder import decoder_of, layers_of
 from empirical.tap.resumed import Below, Whole, below, reads_on, resumes, whole
 from geostat.analyses.effective_size import PLAIN, Cell
 from geostat.errors import InputError
-from geostat.experiments.scope import Scope, Target
+from geostat.experiments.options import InterventionOptions, Scope
 from geostat.runs import pipeline
 from geostat.runs.console import QUIET, Console
 from geostat.runs.files import timed
@@ -66,20 +66,17 @@ class Evaluations:
     """Digest of the last line."""
 
     def read(self) -> None:
-        """Read the losses of an interrupted command."""
+        """Read the losses of an interrupted command, up to the first damaged line."""
         try:
             content = bundle.content(self.path.parent, self.path.name, limit=FILE_BYTES)
         except (FileNotFoundError, StoreError):  # none, a link, or a file that no command wrote
             return
-        lines = content.splitlines(True)
-        if not lines or self._parsed(lines[0]) != json.loads(json.dumps({"of": self.of})):
+        rows = map(self._parsed, content.splitlines(True))
+        if next(rows, None) != json.loads(json.dumps({"of": self.of})):
             return
         self._begun = True
-        for line in lines[1:]:
-            row = self._parsed(line)
-            if row is None or not self._add_row(row):
-                self._rewrite()
-                return
+        if not all(row is not None and self._add_row(row) for row in rows):
+            self._rewrite()
 
     def add(self, cell: Cell, losses: FloatArray, sizes: FloatArray | None = None) -> None:
         """Store the losses of one intervention; they are on disk when this returns."""
@@ -130,11 +127,8 @@ class Evaluations:
         """Return the row of the next line; None if the line or its chain is invalid."""
         with suppress(ValueError):
             row = bundle.parsed(line)
-            if isinstance(row, dict) and row.pop("chain", None) is not None:
-                previous = self._chain
-                if self._line(row) == line:
-                    return row
-                self._chain = previous
+            if isinstance(row, dict) and row.pop("chain", None) and self._line(row) == line:
+                return row
         return None
 
     def _rewrite(self) -> None:
@@ -389,13 +383,12 @@ def model_of_run(
 
 @contextmanager
 def session(
-    options: MeasurementOptions,
+    options: InterventionOptions,
     group: str,
     model: HeldModel | None = None,
     documents: Corpus | None = None,
     *,
     noun: str,
-    target: Target,
     read: Read,
     console: Console = QUIET,
     **run: Any,
@@ -419,10 +412,10 @@ def session(
     if model is not None:
         refuse_headless(model.whole)
     with model_of_run(options, group, model, documents, console=console, **run) as (store, loaded):
-        known = _known(store, group, noun, target, read)
+        known = _known(store, group, noun, options, read)
         token_ids = store.read("capture")["token_id"].values
         with_head = loaded.model if model is None else model.whole
-        losses = Losses(with_head, token_ids, target.targets, known, console, loaded.dtype)
+        losses = Losses(with_head, token_ids, options.targets, known, console, loaded.dtype)
         try:
             losses.plain()
             yield store, losses
@@ -434,24 +427,25 @@ def session(
         known.forget()
 
 
-def _known(store: Store, group: str, noun: str, target: Target, read: Read) -> Evaluations:
+def _known(
+    store: Store, group: str, noun: str, options: InterventionOptions, read: Read
+) -> Evaluations:
     """Return the losses measured before, from the run and from the file beside it."""
-    targets = target.of(int(store.attributes["length"]))
     identity = {
         "run": store.attributes["manifest"].get("run", ""),
         "model": store.attributes["model"],
         "documents": [row.get("sha256") or row["digest"] for row in store.documents],
-        "targets": targets,
+        "targets": options.predicted,
         "seed": store.attributes["seed"],
     }
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:8]
     known = Evaluations(sidecar_path(store.path, f"{group}-{digest}"), identity)
     if group in store.results:
         data = store.read(group)
-        if data.attrs["targets"] != targets:
+        if data.attrs["targets"] != options.predicted:
             raise InputError(
                 f"{store.path}: its {noun} are of --target {data.attrs['target']}, expected"
-                f" {target.text}. Use another --out, or --fresh."
+                f" {options.target}. Use another --out, or --fresh."
             )
         losses, sizes = read(data)
         known.losses |= {cell: row for cell, row in losses.items() if np.isfinite(row).all()}

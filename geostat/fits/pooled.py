@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import lmfit
 import numpy as np
 import xarray as xr
 
+from geostat.datasets.table import table
 from geostat.datasets.tokens import LayerTokens, index_of, layer_tokens, require
-from geostat.datasets.variable import Value, codes, join, mapped, variables, words_along
+from geostat.datasets.variable import Value, codes, join_rows, mapped, variables, words_along
 from geostat.errors import InputError, refuse_unknown
 from geostat.fits import one_head
 from geostat.fits.norms.fit import estimate
@@ -30,12 +31,11 @@ from geostat.fits.norms.variance import restricted_likelihood
 from geostat.fits.similarity.fit import layer_cosines
 from geostat.fits.similarity.forms import FORMS, solve
 from geostat.fits.similarity.one_form import Cosines, fit_forms, numbers_of
-from geostat.fits.table import table
 from geostat.fits.weights import fit as weights
 from geostat.fits.weights.break_points import search_monotone
 from geostat.fits.weights.fit import layer_weights
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
-from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
+from geostat.statistics.jackknife import jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_of_known, mean_over_arrays, mean_over_documents
 
 if TYPE_CHECKING:
@@ -460,7 +460,8 @@ def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
     """Fit POOLED forms to the similarity of each layer and of the model, and trends with depth.
 
     Args:
-        capture: a /capture dataset; uses the variables of the single-head fits.
+        capture: a /capture dataset whose layers see equally many tokens; uses the variables of the
+            single-head fits.
 
     Returns:
         /pooled: LAYER over (gram, layer) and (layer); the same for the whole model as overall_…,
@@ -474,15 +475,20 @@ def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
     count = capture.sizes["layer"]
     cosines = [pooled_cosines(capture, [layer]) for layer in range(count)]
     whole = pooled_cosines(capture, list(range(count)))
+    of_model = _fit_rows(whole)
     # The model is a fit of one row: index 0 removes the row axis.
     overall = {
-        f"overall_{name}": mapped(value, lambda array: array[..., 0])
-        for name, value in _fit_rows(whole).items()
+        f"overall_{record.name}": mapped(
+            of_model[record.name], partial(np.take, indices=0, axis=len(record.dims))
+        )
+        for record in _RECORDS
     }
+    cosine = np.concatenate([of_layer.cosine for of_layer in cosines], axis=1)
+    by_layer = _fit_rows(replace(cosines[0], cosine=cosine))
     depth = [
         depth_numbers(name, pooled_values(capture, name, [*cosines, whole])) for name in TRENDS
     ]
-    out = variables((*LAYER, *OVERALL, *RECORDS), _fit_layers(cosines) | overall | _stacked(depth))
+    out = variables((*LAYER, *OVERALL, *RECORDS), by_layer | overall | join_rows(depth))
     coords = {
         "layer": capture["layer"].variable,
         "gram": words_along("gram", POOLED, "form of similarity"),
@@ -491,39 +497,7 @@ def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
     return xr.Dataset(out, coords=coords)
 
 
-def _stacked(parts: Sequence[dict[str, Value]]) -> dict[str, Value]:
-    """Return the numbers of parts, such as forms, along a first dim."""
-    return {name: join([part[name] for part in parts], np.stack) for name in parts[0]}
-
-
-def _fit_layers(by_layer: list[Cosines]) -> dict[str, Value]:
-    """Fit the POOLED forms to every layer: numbers of shape (form, layer), and chosen, (layer,)."""
-    # One solver call takes rows with equal lags: layers are grouped by their number of tokens.
-    sizes = np.array([cosines.lag.size for cosines in by_layer])
-    groups = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
-    parts = []
-    for layers in groups:
-        cosine = np.concatenate([by_layer[layer].cosine for layer in layers], axis=1)
-        parts.append(_fit_rows(replace(by_layer[layers[0]], cosine=cosine)))
-    # `order` restores the layer order of the model.
-    order = np.argsort(np.concatenate(groups))
-
-    def in_order(arrays: Sequence[np.ndarray]) -> np.ndarray:
-        return np.concatenate(arrays, axis=-1)[..., order]
-
-    return {name: join([part[name] for part in parts], in_order) for name in parts[0]}
-
-
 def _fit_rows(data: Cosines) -> dict[str, Value]:
     """Fit the POOLED forms to every row: numbers of shape (form, row), and chosen, (row,)."""
     fits, choice = fit_forms(POOLED, data)
-    # Leave-one-out estimates are dropped: their last axis is not the rows, and no verdict needs
-    # them.
-    parts = [
-        {
-            name: replace(value, without=None) if isinstance(value, Estimate) else value
-            for name, value in numbers_of(fit, data).items()
-        }
-        for fit in fits
-    ]
-    return _stacked(parts) | {"chosen": choice.chosen}
+    return join_rows([numbers_of(fit, data) for fit in fits]) | {"chosen": choice.chosen}

@@ -11,18 +11,17 @@ import pandas as pd
 import xarray as xr
 
 from empirical.store.store import Store
+from geostat.analyses.head_regime_rules import CRITERIA
 from geostat.datasets.parts import of_parts
 from geostat.datasets.separability import STATISTICS, over_queries
 from geostat.datasets.tokens import head_indices
 from geostat.datasets.variable import with_limits
 from geostat.errors import shown_whole
-from geostat.runs.groups import group_of
+from geostat.runs.groups import ASSUMPTIONS, group_of
 from geostat.topics.summary import as_line
 from geostat.topics.verdicts import counted_claims
 
-FITS: Final = ("norms", "similarity", "weights")
 PARTS: Final = ("value", "se", "lower", "upper")
-CRITERIA: Final = ("size", "alignment", "both")
 
 
 def answers(store: Store, *, everything: bool = False) -> dict[str, Any]:
@@ -115,12 +114,10 @@ def _scores(capture: xr.Dataset, indices: Mapping[str, int]) -> xr.Dataset:
 
 
 def _parameters(groups: Mapping[str, xr.Dataset], indices: Mapping[str, int]) -> xr.Dataset:
-    """Return the scalar estimates of a head's fits, one for each form of the Gram where it
-    varies.
-    """
+    """Return the scalar estimates of a head's fits, by form of the Gram where they depend on it."""
     numbers: dict[str, list[float]] = {part: [] for part in PARTS}
     words: dict[str, list[str]] = {name: [] for name in ("parameter", "units", "long_name")}
-    for group in FITS:
+    for group in ASSUMPTIONS:
         data = _select(groups[group], indices) if group in groups else xr.Dataset()
         for name in sorted(map(str, data.data_vars)):
             if f"{name}_lower" not in data or data[name].dims not in ((), ("gram",)):

@@ -117,7 +117,6 @@ class MeasurementOptions(OutputOptions):
     def __post_init__(self) -> None:
         from empirical.measure.selection import Convention
         from empirical.sources import models, windows
-        from empirical.sources.queries import Queries
         from empirical.store.manifest import DOCUMENTS
 
         super().__post_init__()
@@ -142,7 +141,7 @@ class MeasurementOptions(OutputOptions):
                 raise InputError(f"--{name} {value}: expected at most {most}. Use fewer.")
             self._set(**{name: value})
         refuse_no_flags(trust_remote_code=self.trust_remote_code, allow_pickle=self.allow_pickle)
-        Queries.read(self.queries, self.length)
+        _ = self.analysed
         for name, known in (
             ("convention", tuple(Convention)),
             ("special_tokens", windows.SPECIAL_TOKENS),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from empirical.store.integrity import unlike
 from empirical.store.journal import read_rows
 from empirical.store.lock import alone
 from empirical.store.manifest import FIT_AGAIN, FRESH, read_root
+from empirical.store.remote import send_all_next
 from empirical.store.repair import Measured, Repair
 from empirical.store.store import Store
 from empirical.store.stored_run import StoredRun
@@ -79,6 +80,7 @@ def repair(
             remeasured.forget()
             raise
         remeasured.forget()
+        send_all_next(path)  # damage at the URL is not visible in the working copy
     return done
 
 
@@ -101,12 +103,11 @@ class Remeasured:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the manifest rows of all documents, without digests."""
+        """Return the row of every document."""
         _, windows, _ = self._read
         documents = range(len(windows.names))
         if self._in_order:  # digests of tensors are known after reading
-            rows = self.measured(documents).rows
-            return [{name: row[name] for name in row if name != "digest"} for row in rows]
+            return list(self.measured(documents).rows)
         return [windows.row(document) for document in documents]
 
     def measured(self, documents: Sequence[int]) -> Measured:
@@ -123,14 +124,11 @@ class Remeasured:
                 f"{self.path}: holds more documents than the {total} of its command, so they cannot"
                 f" be measured again. Measure the run again with {FRESH}."
             )
-        if self._in_order and self._last is not None:
+        if self._last is not None and self._last.places.keys() >= {*documents}:
             return self._last
-        batches = {document // settings.batch for document in documents}
-        selected = [
-            document
-            for document in range(total)
-            if self._in_order or document // settings.batch in batches
-        ]
+        batch = total if self._in_order else settings.batch
+        batches = {document // batch for document in documents}
+        selected = [document for document in range(total) if document // batch in batches]
         if settings.batch > 1:  # a resumed store would regroup the batches
             self.forget()
         measure = partial(
@@ -172,16 +170,23 @@ class Remeasured:
                 f" measure it again, with {FRESH} or fresh=True."
             )
         options = replace(options, fresh=False)  # the scratch store is resumed
+        attributes = read_root(self.path)
+        manifest = attributes["manifest"]
+        manifest["documents"] = []
+        with suppress(StoreError):  # damaged rows are not compared
+            manifest["documents"] = read_rows(
+                self.path, manifest["rows"], more=True, run=manifest.get("run", "")
+            )
+        run = StoredRun(self.path, attributes)
         try:
             if isinstance(options, IngestOptions):
-                source, settings = tensors_from_files(options)
-                refuse_other(self._stored_run(), {}, source.windows)
-                return source, source.windows, settings
+                tensors, settings = tensors_from_files(options)
+                refuse_other(run, {}, tensors.windows)
+                return tensors, tensors.windows, settings
             settings = replace(options, cluster=None)  # in this process, on the same device
             refuse_text_as_model(settings)
             model, windows = read(settings, console=self.console)
-            recorded = asked_for(windows, **capture_keywords(settings))
-            refuse_other(self._stored_run(), recorded, windows)
+            refuse_other(run, asked_for(windows, **capture_keywords(settings)), windows)
             return self.sources.enter_context(model.loaded()), windows, settings
         except (InputError, MeasurementError) as error:
             raise InputError(
@@ -189,17 +194,6 @@ class Remeasured:
                 " are those of the command in run.json: repair the run in the folder where that"
                 " command ran."
             ) from error
-
-    def _stored_run(self) -> StoredRun:
-        """Return the run with the undamaged rows of its documents."""
-        attributes = read_root(self.path)
-        manifest = attributes["manifest"]
-        try:
-            rows = read_rows(self.path, manifest["rows"], more=True, run=manifest.get("run", ""))
-        except StoreError:
-            rows = []
-        manifest["documents"] = rows
-        return StoredRun(self.path, attributes)
 
     def _refuse_other(self, store: Store) -> None:
         """Refuse documents whose measurement differs from that of the run."""

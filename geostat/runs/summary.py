@@ -21,6 +21,7 @@ from geostat.datasets.parts import PART, parts
 from geostat.errors import printable
 from geostat.runs.groups import group_of, joined
 from geostat.runs.selection import selection_note
+from geostat.topics.records import ANSWER_CODES, quartiles
 from geostat.topics.verdicts import counted_claims
 from reports.text.latex import text_latex
 from reports.text.printable import no_formula
@@ -248,18 +249,10 @@ def _of_all(pooled: xr.Dataset, row: Row) -> list[float]:
 
 def _of_heads(data: xr.Dataset, name: str) -> list[str]:
     """Return median, median standard error, quartiles and number of heads, as cells."""
-    values = _known(data, name)
-    if not values.size:
-        return ["", "", "", "", "0"]
-    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
-    errors = _known(data, f"{name}_se")
-    error = float(np.median(errors)) if errors.size else np.nan
-    return [*map(_digits, (middle, error, low, high)), f"{values.size:,}"]
-
-
-def _known(data: xr.Dataset, name: str) -> np.ndarray:
-    values = np.asarray(data[name].values if name in data else [], dtype=np.float64).ravel()
-    return values[np.isfinite(values)]
+    values, errors = (data.get(variable, np.array(np.nan)) for variable in (name, f"{name}_se"))
+    middle, low, high, heads = quartiles(values)
+    error, *_ = quartiles(errors)
+    return [*map(_digits, (middle, error, low, high)), f"{heads:,}"]
 
 
 def _digits(value: float) -> str:
@@ -280,10 +273,10 @@ def _claims(verdicts: xr.Dataset) -> Block:
     rows = []
     for claim in counted_claims(verdicts):
         share = claim["true_share"]
-        counts = (claim[name] for name in ("holds", "fails", "undetermined", "no_estimate"))
+        counts = (str(claim[name]) for name in ANSWER_CODES)
         unit = {"kv_head": "KV heads", "head": "heads"}[claim["of"]]
         true_of = "" if share is None else f"{share:.0%}"
-        rows.append((claim["key"], unit, f"{claim['tolerance']:g}", *map(str, counts), true_of))
+        rows.append((claim["key"], unit, f"{claim['tolerance']:g}", *counts, true_of))
     return Block("Claims, head by head", CLAIMS, rows)
 
 

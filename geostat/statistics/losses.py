@@ -1,4 +1,4 @@
-"""Losses over documents: means, BIC, corrected AIC, paired differences."""
+"""Losses over documents: means, centred values, BIC, corrected AIC, paired differences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from geostat.statistics.arrays import FloatArray, ratio
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 
 
 def mean_over_documents(values: FloatArray) -> FloatArray:
@@ -34,6 +34,16 @@ def mean_over_arrays(arrays: Iterable[FloatArray]) -> FloatArray:
 def mean_of_known(values: FloatArray) -> FloatArray:
     """Return the mean along the last axis, ignoring NaN; NaN where all entries are NaN."""
     return mean_over_documents(np.moveaxis(values, -1, 0))
+
+
+def centred(values: FloatArray, known: BoolArray) -> FloatArray:
+    """Return values minus their mean over the known entries of the last axis; 0 where unknown.
+
+    >>> centred(np.array([1.0, 9.0, 3.0]), np.array([True, False, True])).tolist()
+    [-1.0, 0.0, 1.0]
+    """
+    level = mean_of_known(np.where(known, values, np.nan))[..., None]
+    return np.where(known, values - level, 0.0)
 
 
 def bayesian_information(

@@ -16,7 +16,7 @@ import xarray as xr
 
 from geostat.datasets.parts import PART
 from geostat.datasets.variable import known
-from geostat.statistics.equivalence import Side
+from geostat.statistics.equivalence import ANSWERS, Side
 from reports.text.number import percent
 
 
@@ -317,12 +317,15 @@ def of_assumption(
     return KeyResult(key, answer, verdicts[answer], number, counts_of(tree, claim), claim)
 
 
+ANSWER_CODES: Final = {word.replace(" ", "_"): code for code, word in ANSWERS.items()}
+"""Codes of the answers in /verdicts, by the name of the variable that counts the answer."""
+
+
 def counts_of(tree: xr.DataTree, claim: str) -> Counts:
     """Return the counts of heads by verdict on a claim."""
     selected = tree["verdicts"].to_dataset().sel(claim=claim)
-    names = ("holds", "fails", "undetermined", "no_estimate")
     of = "KV heads" if unit_of(claim) == "kv_head" else "heads"
-    return Counts(of=of, **{name: int(selected[name]) for name in names})
+    return Counts(of=of, **{name: int(selected[name]) for name in ANSWER_CODES})
 
 
 def pooled(tree: xr.DataTree, name: str, of: str, *, claim: str, **select: str) -> Number:

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
-from geostat.datasets.tokens import most_tokens
+from geostat.datasets.tokens import inner_sizes
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.proportion import wilson
 from geostat.topics.records import Finding, by_rule, statement, two_decimals, with_interval
@@ -98,14 +98,11 @@ def regimes_depth(tree: xr.DataTree) -> Finding:
 )
 def regimes_curves(tree: xr.DataTree) -> Finding:
     """Test whether mean Precision and Recall differ little between regimes."""
-    selected = tree["heads"].to_dataset().sel(criterion="both")
-    numbers = _by_both(tree["heads"].to_dataset())
+    data = tree["heads"].to_dataset()
+    numbers = _by_both(data)
     present = [name for name, number in numbers.items() if number]
-    selected = selected.isel(
-        n=(selected["n"].values > 1)
-        & (selected["n"].values < most_tokens(tree["capture"].to_dataset()))
-    )
-    curves = selected[["precision", "recall"]].sel(regime=present)
+    inner = inner_sizes(data.sel(criterion="both"), tree["capture"].to_dataset())
+    curves = inner[["precision", "recall"]].sel(regime=present)
     known = curves.notnull().to_dataarray().all(("variable", "regime"))
     curves = curves.isel(n=np.flatnonzero(known))
     if len(present) < 2 or not curves.sizes["n"]:

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.datasets.separability import queries_in_words
-from geostat.datasets.tokens import most_tokens
+from geostat.datasets.tokens import inner_sizes, most_tokens
 from geostat.topics.records import (
     Counts,
     Finding,
@@ -88,9 +88,7 @@ def _gains(tree: xr.DataTree, null: str) -> xr.Dataset | None:
     data = tree["separable"].to_dataset()
     if null not in data["null"].values:
         return None
-    gains = data.sel(null=null)
-    between = (gains["n"] > 1) & (gains["n"] < most_tokens(tree["capture"].to_dataset()))
-    gains = gains.isel(n=np.flatnonzero(between & gains["precision_gain"].notnull()))
+    gains = inner_sizes(data.sel(null=null), tree["capture"].to_dataset(), "precision_gain")
     return gains if gains.sizes["n"] else None
 
 
@@ -109,9 +107,7 @@ def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, To
     documents, positions = capture.sizes["document"], capture.sizes["position"]
     model = tree.attrs.get("model", {})
     start = f"In {model.get('id', 'this model') if isinstance(model, Mapping) else model}, "
-    measured = summary["precision_mean"].notnull().values
-    between = (summary["n"].values > 1) & (summary["n"].values < most_tokens(capture))
-    selected = summary.isel(n=np.flatnonzero(between & measured))
+    selected = inner_sizes(summary, capture, "precision_mean")
     if selected.sizes["n"] == 0:
         return (
             start
@@ -169,16 +165,15 @@ def _mean(size: xr.Dataset, name: str) -> str:
 )
 def lowest_between(tree: xr.DataTree) -> Finding:
     """Test whether Precision is highest for few tokens and lowest at an intermediate N."""
-    data, tokens = tree["summary"].to_dataset(), most_tokens(tree["capture"].to_dataset())
-    curve = data.isel(n=np.flatnonzero((data["n"].values > 1) & (data["n"].values < tokens)))
-    curve = curve.isel(n=np.flatnonzero(curve["precision_mean"].notnull()))
+    capture = tree["capture"].to_dataset()
+    curve = inner_sizes(tree["summary"].to_dataset(), capture, "precision_mean")
     if not curve.sizes["n"]:
         return Finding("not testable here", "no N between 1 and T was measured")
     lowest, first = curve.isel(n=int(curve["precision_mean"].argmin("n"))), curve.isel(n=0)
     gap = float(first["precision_mean"] - lowest["precision_mean"])
     # Both means are over the same documents, so adding their errors is conservative.
     margin = 2 * float(np.nan_to_num(first["precision_se"] + lowest["precision_se"]))
-    between = 4 < int(lowest["n"]) < tokens / 2
+    between = 4 < int(lowest["n"]) < most_tokens(capture) / 2
     low, high = (
         rounded(float(size["precision_mean"]), float(size["precision_se"])).plain
         for size in (lowest, first)
@@ -223,11 +218,10 @@ def best_small(tree: xr.DataTree) -> Finding:
     ]
     if len(nulls) < 2:
         return Finding("not testable here", "no null baselines were measured")
-    gain = data["precision_gain"].sel(null=nulls)
-    gain = gain.where((data["n"] > 1) & (data["n"] < most_tokens(tree["capture"].to_dataset())))
+    gain = inner_sizes(data, tree["capture"].to_dataset())["precision_gain"].sel(null=nulls)
     if not gain.notnull().any("n").all():
         return Finding("not testable here", "no N between 1 and T was measured")
-    best = [int(data["n"][int(gain.sel(null=name).argmax("n"))]) for name in nulls]
+    best = [int(gain["n"][int(gain.sel(null=name).argmax("n"))]) for name in nulls]
     small = [n <= 4 for n in best]
     at_two = float(gain.sel(null="random_directions").dropna("n").isel(n=0))
     sign = "−" if at_two < 0 else "+"

@@ -19,6 +19,7 @@ from geostat.datasets.parts import PART
 from geostat.topics import bounds, norms, regimes, separability, similarity, sink, weights
 from geostat.topics.claims import read_tolerances
 from geostat.topics.records import (
+    ANSWER_CODES,
     Finding,
     KeyResult,
     Statement,
@@ -183,7 +184,7 @@ def as_line(result: Mapping[str, Any]) -> str:
     'norms         fails         They vary. CV: 0.217 (0.209 to 0.225); of 10 heads 0 hold, 9 fail'
     """
     counts = result["counts"]
-    total = sum(counts[name] for name in ("holds", "fails", "undetermined", "no_estimate"))
+    total = sum(counts[name] for name in ANSWER_CODES)
     where = f"T = {result['tokens']:,}: " if result["tokens"] else ""
     line = f"{result['key']:13} {result['answer']:12}  {where}{result['verdict']}"
     line += f" {number_in_words(result['number'])}"

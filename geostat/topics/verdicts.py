@@ -23,14 +23,12 @@ from numpy.typing import NDArray
 
 from empirical.schema import Quantity
 from geostat.bounds.gaps import CODES, cells, deciding
-from geostat.datasets.variable import variables, words_along
+from geostat.datasets.variable import known, variables, words_along
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.equivalence import (
     ANSWERS,
     FAILS,
-    HOLDS,
     NO_ESTIMATE,
-    UNDETERMINED,
     PValues,
     against,
     answers,
@@ -41,7 +39,7 @@ from geostat.statistics.mixture import share_of_heads
 from geostat.statistics.moderation import Errors, moderated
 from geostat.statistics.multiple_testing import FALSE_DISCOVERIES
 from geostat.topics.claims import CLAIMS, read_tolerances, refuse_withdrawn, replicates, within
-from geostat.topics.records import UNITS, Claim, Tolerance
+from geostat.topics.records import ANSWER_CODES, UNITS, Claim, Tolerance, Unit
 
 _number = partial(Quantity, units="units of the effect")
 EFFECT: Final = (
@@ -90,12 +88,9 @@ def _by_unit(unit: str, records: Sequence[Quantity]) -> tuple[Quantity, ...]:
     return tuple(replace(record, name=f"{record.name}_{unit}", dims=dims) for record in records)
 
 
-Records = Mapping[str, tuple[Quantity, ...]]
-BY_UNIT: Final[Records] = {unit: _by_unit(unit, EFFECT) for unit in UNITS}
-OF_BOUNDS: Final[Records] = {
-    unit: _by_unit(unit, CELL) for unit in {claim.of for claim in CLAIMS if claim.bounds}
-}
-"""Records of the deciding bound, for the units of claims on bounds."""
+BY_UNIT: Final = {unit: _by_unit(unit, EFFECT) for unit in UNITS}
+OF_BOUNDS: Final = _by_unit("head", CELL)
+"""Records of the deciding bound; claims on bounds are tested in query heads."""
 _claim = partial(Quantity, dims=("claim",))
 OVERALL: Final = (
     _claim("tolerance", "tolerance, in units of the effect"),
@@ -202,7 +197,6 @@ def _effect(tree: xr.DataTree, claim: Claim) -> Effect | None:
     if claim.presence is not None:
         absent = selected[claim.presence].values.astype(np.float64)
         p = with_presence(p, absent, np.isfinite(estimate))
-    shape = estimate.shape
     no_cell = {name: np.full(shape, value) for name, value in NO_CELL.items()}
     return claim, _arrays(estimate, errors, p) | no_cell
 
@@ -216,8 +210,8 @@ def _excess(tree: xr.DataTree, claim: Claim, bounds: xr.Dataset) -> Effect:
     documents = float(bounds.attrs.get("documents", capture.sizes["document"]))
     result = cells(bounds, capture["tokens"].values, documents, claim.tolerance.value)
     p = intersection_union(result.p)
-    known: NDArray[np.bool_] = np.asarray(np.isfinite(result.excess).any(axis=-1))
-    cell = deciding(result, answers(p, known) == FAILS)
+    estimated: NDArray[np.bool_] = np.asarray(np.isfinite(result.excess).any(axis=-1))
+    cell = deciding(result, answers(p, estimated) == FAILS)
     return claim, _arrays(cell.excess, Errors.of_t(cell.se, documents), p) | {
         "cell_bound": cell.bound,
         "cell_n": cell.n,
@@ -245,17 +239,19 @@ def _arrays(estimate: FloatArray, errors: Errors, p: PValues) -> dict[str, NDArr
     }
 
 
-def _by_head(tree: xr.DataTree, unit: str, effects: Sequence[Effect]) -> xr.Dataset:
+def _by_head(tree: xr.DataTree, unit: Unit, effects: Sequence[Effect]) -> xr.Dataset:
     """Return EFFECT, and CELL if there are claims on bounds, of all claims on one unit."""
     of_unit = [effect for effect in effects if effect[0].of == unit]
     if not of_unit:
         return xr.Dataset()
-    bounds = any(claim.bounds for claim, _ in of_unit)
+    records = BY_UNIT[unit]
+    if any(claim.bounds for claim, _ in of_unit):
+        records += OF_BOUNDS
     rows = [arrays for _, arrays in of_unit]
     numbers = {f"{name}_{unit}": np.stack([row[name] for row in rows]) for name in rows[0]}
     capture = tree["capture"].to_dataset()
     return xr.Dataset(
-        variables(BY_UNIT[unit] + (OF_BOUNDS[unit] if bounds else ()), numbers),
+        variables(records, numbers),
         coords={name: capture[name].variable for name in ("layer", unit)}
         | {f"claim_{unit}": _keys(f"claim_{unit}", of_unit)},
     )
@@ -266,19 +262,13 @@ def _keys(dim: str, effects: Sequence[Effect]) -> xr.Variable:
     return words_along(dim, (claim.key for claim, _ in effects), "claim")
 
 
-COUNTED: Final = {
-    "holds": HOLDS,
-    "fails": FAILS,
-    "undetermined": UNDETERMINED,
-    "no_estimate": NO_ESTIMATE,
-}
-
-
 def _counts(verdicts: xr.Dataset, unit: str, claim: str) -> dict[str, float]:
     """Return the counts of heads of OVERALL on a claim."""
     selected = verdicts.sel({f"claim_{unit}": claim})
     answer = selected[f"answer_{unit}"].values
-    counts: dict[str, float] = {name: int((answer == code).sum()) for name, code in COUNTED.items()}
+    counts: dict[str, float] = {
+        name: int((answer == code).sum()) for name, code in ANSWER_CODES.items()
+    }
     for name in ("holds", "fails"):
         significant = selected[f"p_{name}_adjusted_{unit}"].values <= FALSE_DISCOVERIES
         counts[f"{name}_adjusted"] = int((significant & (answer != NO_ESTIMATE)).sum())
@@ -293,12 +283,12 @@ def _true_shares(
     estimate, se, shares = arrays["estimate"], arrays["se"], dict.fromkeys(SHARES, float("nan"))
     # A cell beyond the tolerance has p_holds = 1, so the deciding cell is beyond the tolerance if
     # any cell is.
-    known = np.isfinite(estimate)
-    if known.any():
-        shares["within"] = float(inside(estimate[known]).mean())
+    estimated = np.isfinite(estimate)
+    if estimated.any():
+        shares["within"] = float(inside(estimate[estimated]).mean())
     if without is not None:
-        known &= np.isfinite(se) & np.isfinite(without).all(axis=0)
-        share = share_of_heads(estimate[known], se[known], without[:, known], inside)
+        estimated &= np.isfinite(se) & np.isfinite(without).all(axis=0)
+        share = share_of_heads(estimate[estimated], se[estimated], without[:, estimated], inside)
         numbers = (share.value, share.lower, share.upper)
         shares |= dict(zip(SHARES[1:], map(float, numbers), strict=True))
     return shares
@@ -320,17 +310,11 @@ def counted_claims(verdicts: xr.Dataset) -> list[dict[str, Any]]:
     If layers see different numbers of tokens, counts are summed over parts, and shares are None.
     """
     rows = []
-    names = ("holds", "fails", "undetermined", "no_estimate")
     for claim in claim_rows(verdicts):
         selected = verdicts.sel(claim=claim["key"])
         row = {name: claim[name] for name in ("key", "says", "of", "side", "tolerance", "units")}
-        row |= {name: int(selected[name].sum()) for name in names}
-        for name in ("true_share", "true_share_lower", "true_share_upper"):
-            row[name] = (
-                float(selected[name])
-                if not selected[name].ndim and np.isfinite(selected[name])
-                else None
-            )
+        row |= {name: int(selected[name].sum()) for name in ANSWER_CODES}
+        row |= {name: None if selected[name].ndim else known(selected[name]) for name in SHARES[1:]}
         rows.append(row)
     return rows
 

@@ -16,7 +16,7 @@ import xarray as xr
 
 from geostat.errors import refuse_unknown
 from theory.head.gram import LagGram
-from theory.head.results import Edition
+from theory.head.results import EDITIONS, Edition
 from theory.what_if.crossing import Crossing, find_crossing
 from theory.what_if.elasticity import study_elasticities
 from theory.what_if.given_gram import measured_gram
@@ -48,14 +48,6 @@ FLAGS_OF_GIVEN_GRAM: Final = {
     "projected": "the Gram was projected to the nearest feasible one",
     "projection_distance": "Frobenius norm of the Gram's change, or |Δρ₀| if only ρ₀ was moved",
 }
-KINDS: Final = {
-    "printed": "as printed; a bound only if its conditions hold",
-    "repaired": "lower: a bound for unit directions, upper: an approximation",
-    "sharp": "a bound under Model G",
-    "conditional": "a bound under Model G",
-    "predicted": "an approximation, not a bound",
-}
-"""Validity of the bounds of each edition."""
 NO_UNIT: Final = {"units": ""}
 _BOTH, _TABLE_1 = ("parameter", "bound"), {"units": "1", "equation": "Table 1"}
 ELASTICITY: Final[dict[str, tuple[Any, dict[str, str]]]] = {
@@ -167,7 +159,7 @@ def describe(question: Question, fixed: Mapping[str, float | str]) -> dict[str, 
     attributes: dict[str, Any] = {
         "edition": question.edition,
         "gram": question.decay,
-        "kind": KINDS.get(question.edition, "bound"),
+        "kind": EDITIONS[question.edition].kind,
     }
     if (measured := question.measured) is not None:
         attributes |= {"projection": measured.kind, "projection_distance": measured.distance}

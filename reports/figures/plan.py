@@ -30,7 +30,7 @@ from reports.figures import style
 from reports.figures.style import Look, context
 from reports.files import replaced
 from reports.text.latex import mixed_latex
-from reports.text.number import MISSING, count, percent
+from reports.text.number import MISSING, SUPERSCRIPTS, count, percent
 from reports.text.printable import printable
 
 
@@ -98,14 +98,14 @@ class Numbers:
         return count(number, noun)
 
 
-def figures_of(value: float, digits: int = 2) -> str:
+def figures_of(value: float) -> str:
     """Format a number to two significant digits: `0.13`, `1.2×10⁻⁴`; n/a if unknown."""
     if not np.isfinite(value):
         return MISSING
-    mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+    mantissa, _, power = f"{value:.1e}".partition("e")
     if -4 <= int(power) < 5:
-        return f"{value:.{max(0, digits - 1 - int(power))}f}"
-    return f"{mantissa}×10{str(int(power)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+        return f"{value:.{max(0, 1 - int(power))}f}"
+    return f"{mantissa}×10{str(int(power)).translate(SUPERSCRIPTS)}"
 
 
 _UNDATED: Final[dict[str, dict[str, Any]]] = {

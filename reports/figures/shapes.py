@@ -15,22 +15,12 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from reports.figures import style
-from reports.statistics import FloatArray
 
 SCORES: Final = {
     "recall": ("Recall", style.VERMILLION, "s"),
     "precision": ("Precision", style.BLUE, "o"),
 }
 """Name, colour and marker of each score."""
-
-
-def arms(data: xr.Dataset, name: str) -> FloatArray:
-    """Return distances of a variable from its limits, name_lower and name_upper, (2, …); 0 if they
-    are unknown.
-    """
-    level = data[name].values.astype(np.float64)
-    limits = [data.get(f"{name}_{side}", data[name]).values for side in ("lower", "upper")]
-    return np.asarray(np.nan_to_num(np.abs(np.stack(limits) - level)))
 
 
 def cells(axes: Axes, values: np.ndarray, largest: float) -> QuadMesh:
@@ -55,8 +45,12 @@ def label_cells(axis: Axis, labels: np.ndarray, most: int) -> None:
 def marks(
     axes: Axes, data: xr.Dataset, name: str, at: np.ndarray, *, across: bool = False, **look: Any
 ) -> None:
-    """Draw a variable with its intervals at positions `at`; `across`: along the horizontal axis."""
-    values, ends = data[name].values.astype(np.float64), arms(data, name)
+    """Draw a variable with its intervals, if known, at positions `at`; `across`: along the
+    horizontal axis.
+    """
+    values = data[name].values.astype(np.float64)
+    limits = [data.get(f"{name}_{side}", data[name]).values for side in ("lower", "upper")]
+    ends = np.nan_to_num(np.abs(np.stack(limits) - values))
     kwargs: style.Kwargs = {"marker": "o", "markersize": 5, "elinewidth": 1.2, **look}
     if across:
         axes.errorbar(values, at, xerr=ends, linestyle="none", **kwargs)
@@ -70,6 +64,23 @@ def band(
     """Shade the area between two curves; draw nothing if all limits are unknown."""
     if np.isfinite(low).any():
         axes.fill_between(x, low, high, color=colour, alpha=alpha, linewidth=0)
+
+
+def curve(
+    axes: Axes, data: xr.Dataset, name: str, shade: float, *, clip: bool = False, **look: Any
+) -> None:
+    """Draw a variable against n with its interval as a band of opacity `shade`, clipped to [0, 1]
+    with `clip`; draw nothing if it is unknown.
+    """
+    n, level, low, high = (
+        data[part].values for part in ("n", name, f"{name}_lower", f"{name}_upper")
+    )
+    if not np.isfinite(level).any():
+        return
+    axes.plot(n, level, **look)
+    if shade:
+        low, high = np.clip([low, high], *((0, 1) if clip else (-np.inf, np.inf)))
+        band(axes, n, low, high, look["color"], shade)
 
 
 def rungs(axes: Axes, data: xr.Dataset, dim: str, words: dict[str, str], name: str) -> None:

@@ -156,9 +156,7 @@ def legend_below(
     """Put the legend below the axes, their ticks and label, with measured entries first. Entries
     are those of the axes, or `entries`.
     """
-    if entries is None:
-        pairs = zip(*axes.get_legend_handles_labels(), strict=True)
-        entries = sorted(pairs, key=lambda pair: not pair[1].startswith("measured"))
+    entries = entries_of(axes) if entries is None else entries
     if not entries:
         return
     figure = axes.figure
@@ -177,17 +175,22 @@ def legend_below(
     )
 
 
-def legend_shared(axes: Sequence[Axes], *, columns: int = 1) -> None:
-    """Give panels one legend without repeated entries: below the last of stacked panels; otherwise
-    split evenly over the panels.
-    """
+def entries_of(*axes: Axes) -> list[tuple[Any, str]]:
+    """Return handles and labels of axes, each label once, measured entries first."""
     handle_of = {
         label: handle
         for axis in axes
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
     }
     labels = sorted(handle_of, key=lambda label: not label.startswith("measured"))
-    entries = [(handle_of[label], label) for label in labels]
+    return [(handle_of[label], label) for label in labels]
+
+
+def legend_shared(axes: Sequence[Axes], *, columns: int = 1) -> None:
+    """Give panels one legend without repeated entries: below the last of stacked panels; otherwise
+    split evenly over the panels.
+    """
+    entries = entries_of(*axes)
     if stacked(axes):
         legend_below(axes[-1], columns=columns, entries=entries)
         return
@@ -200,10 +203,8 @@ def legends_once(axes: Sequence[Axes], *, columns: int = 1) -> None:
     """Give each panel a legend below it, without entries of earlier panels."""
     known: set[str] = set()
     for axis in axes:
-        pairs = list(zip(*axis.get_legend_handles_labels(), strict=True))
-        entries = [(handle, label) for handle, label in pairs if label not in known]
-        entries.sort(key=lambda pair: not pair[1].startswith("measured"))
-        known |= {label for _, label in pairs}
+        entries = [entry for entry in entries_of(axis) if entry[1] not in known]
+        known |= {label for _, label in entries}
         legend_below(axis, columns=columns, entries=entries)
 
 

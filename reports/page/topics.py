@@ -19,7 +19,6 @@ from markupsafe import Markup
 from reports.page.cards import ANSWERED, Card, curve_of
 from reports.page.svg import Shown
 from reports.run import Run
-from reports.statistics import most_typical
 from reports.tables.table import Table
 from reports.text.number import count, rounded
 from reports.topics.entry import Entry
@@ -157,11 +156,7 @@ def _commands(
 
 def drawn_head(run: Run, key: str) -> tuple[int, int] | None:
     """Return the labels of layer and head drawn for an assumption; None if none was fitted."""
-    if key == "norms":
-        index = most_typical(run.norms["cv_token"].transpose("layer", "kv_head"))
-    else:
-        index = run.display.attrs[f"{key}_head"]
-    if index is None:
+    if (index := run.display.attrs[f"{key}_head"]) is None:
         return None
     layer, head = index
     if key != "weights":  # the first head of the KV head

@@ -23,7 +23,7 @@ MOST_DIGITS: Final = 7
 PLAIN_FROM, PLAIN_BELOW = -3, 6
 """Range of powers of ten of the value that are written without ×10ᵏ."""
 MISSING: Final = "n/a"
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Number:
     @property
     def plain(self) -> str:
         """Plain text: `(1.2 ± 0.3)×10⁻⁵`."""
-        return self._joined(" ± ", "×10" + str(self.power).translate(_SUPERSCRIPTS), "-")
+        return self._joined(" ± ", "×10" + str(self.power).translate(SUPERSCRIPTS), "-")
 
     @property
     def html(self) -> str:

@@ -93,13 +93,8 @@ def _correlations(axes: Axes, data: xr.Dataset) -> None:
     heights = np.arange(len(rows))
     for index, (controls, (label, colour, face)) in enumerate(CONTROLS.items()):
         selected, at = by_controls.sel(controls=controls), heights + 0.32 * index - 0.16
-        look: style.Kwargs = {
-            "color": colour,
-            "markerfacecolor": face,
-            "capsize": 2.0,
-            "label": label,
-        }
-        marks(axes, selected, "rank_correlation", at, across=True, **look)
+        look: style.Kwargs = {"color": colour, "markerfacecolor": face, "label": label}
+        marks(axes, selected, "rank_correlation", at, across=True, capsize=2.0, **look)
     axes.axvline(0, color=style.BLACK, linewidth=0.8)
     axes.set_yticks(heights, [FEATURES_OF_HEADS[name][0] for name in rows])
     axes.set(xlim=(-1.05, 1.05), xlabel="rank correlation with the loss increase")

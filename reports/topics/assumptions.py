@@ -19,7 +19,7 @@ from reports.figures import style
 from reports.figures.plan import Caption, Numbers, figures_of, planned
 from reports.figures.shapes import COMPARED, line
 from reports.run import Run, each
-from reports.statistics import FloatArray, flat, mean, median, most_typical, quartiles
+from reports.statistics import FloatArray, flat, mean, median, quartiles
 from reports.tables.table import (
     Cell,
     Column,
@@ -46,6 +46,9 @@ NULL: dict[str, Any] = {"color": style.PURPLE, "linestyle": ":", "linewidth": 1.
 
 REFERENCE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 1.1}
 """Line style of a reference value."""
+
+MIDDLE = "middle 80% of KV heads"
+"""Label of a band over KV heads."""
 
 
 def _positions(run: Run) -> tuple[float, float]:
@@ -75,19 +78,10 @@ def _norm_profile(axes: Axes, run: Run) -> None:
     sink = np.asarray(run.norms["sink_visible"].values, dtype=bool).any()
     tokens = slice(1 if sink else 0, run.positions)
     content = np.arange(run.positions)[tokens]
-    shade: style.Kwargs = {
-        "color": style.SKY,
-        "alpha": 0.35,
-        "linewidth": 0,
-        "label": "middle 80% of KV heads",
-    }
+    shade: style.Kwargs = {"color": style.SKY, "alpha": 0.35, "linewidth": 0, "label": MIDDLE}
     axes.fill_between(content, low[tokens], high[tokens], **shade)
-    mean_of_heads: style.Kwargs = {
-        "color": style.BLUE,
-        "linewidth": 0.7,
-        "label": "mean over KV heads",
-    }
-    axes.plot(content, level[tokens], **mean_of_heads)
+    label = "mean over KV heads"
+    axes.plot(content, level[tokens], color=style.BLUE, linewidth=0.7, label=label)
     label = "Assumption 1: $\\Vert v_i\\Vert = C$"
     axes.axhline(1.0, color=style.VERMILLION, label=label, **REFERENCE)
     if sink and np.isfinite(level[0]):
@@ -108,10 +102,8 @@ def _norm_variation(axes: Axes, run: Run) -> None:
     edges = np.geomspace(values.min() / 1.1, values.max() * 1.1, 33)
     label = f"most heads in the paper, {least:g}–{most:g}"
     axes.axvspan(least, most, color=style.PALE, linewidth=0, label=label)
-    samples = [
-        ("within a document, token by token", style.BLUE, token),
-        ("of the profile averaged over documents", style.ORANGE, averaged),
-    ]
+    within, profile = "within a document, token by token", "of the profile averaged over documents"
+    samples = [(within, style.BLUE, token), (profile, style.ORANGE, averaged)]
     _histograms(axes, samples, edges)
     _log_ticks(axes, edges[0], edges[-1])
     axes.set(xlabel="coefficient of variation (log)", ylabel="KV heads")
@@ -261,18 +253,13 @@ def _misfit(axes: Axes, run: Run, forms: dict[str, tuple[str, str]]) -> None:
 
 def _cosine_by_lag(axes: Axes, run: Run, forms: dict[str, tuple[str, str]]) -> None:
     lag, shown = run.capture["lag"].values.astype(np.float64), run.display
-    shade: style.Kwargs = {
-        "color": style.PALE,
-        "alpha": 0.7,
-        "linewidth": 0,
-        "label": "middle 80% of KV heads",
-    }
+    shade: style.Kwargs = {"color": style.PALE, "alpha": 0.7, "linewidth": 0, "label": MIDDLE}
     axes.fill_between(lag, shown["cosine_low"], shown["cosine_high"], **shade)
     axes.axhline(0, color=style.GREY, linewidth=0.8)
     if (head := shown.attrs["similarity_head"]) is not None:
         layer, kv_head = (
-            run.capture[dim].values[index]
-            for dim, index in zip(("layer", "kv_head"), head, strict=True)
+            run.capture["layer"].values[head[0]],
+            run.capture["kv_head"].values[head[1]],
         )
         label = f"measured (layer {layer}, KV head {kv_head})"
         axes.plot(lag, shown["cosine"], color=style.BLACK, linewidth=1.2, label=label)
@@ -389,14 +376,10 @@ def _median_head(axes: Axes, run: Run) -> None:
         axes.set_title("No head could be fitted")
         return
     position, shown = np.arange(run.positions), run.display
-    measured: style.Kwargs = {"color": style.BLUE, "linewidth": 0.6, "alpha": 0.75}
-    axes.plot(position, shown["weight"], label="measured (geometric mean)", **measured)
-    fitted: style.Kwargs = {
-        "color": style.BLACK,
-        "linewidth": 1.3,
-        "label": "Assumption 3, fitted",
-    }
-    axes.plot(position, shown["weight_fitted"], **fitted)
+    label = "measured (geometric mean)"
+    axes.plot(position, shown["weight"], color=style.BLUE, linewidth=0.6, alpha=0.75, label=label)
+    label = "Assumption 3, fitted"
+    axes.plot(position, shown["weight_fitted"], color=style.BLACK, linewidth=1.3, label=label)
     p_sink = float(run.weights["p_sink"].transpose("layer", "head").values[index])
     if np.isfinite(p_sink) and p_sink > 0:
         look: style.Kwargs = {"color": style.BLACK, "label": "$p_\\mathrm{sink}$", **SINK}
@@ -409,8 +392,7 @@ def _median_head(axes: Axes, run: Run) -> None:
 
 def _drawn_head(run: Run, index: tuple[int, int]) -> str:
     layer, head = index
-    labels = run.capture["layer"].values[layer], run.capture["head"].values[head]
-    return f"layer {labels[0]}, head {labels[1]}"
+    return f"layer {run.capture['layer'].values[layer]}, head {run.capture['head'].values[head]}"
 
 
 def _mark_phases(axes: Axes, run: Run) -> None:
@@ -427,15 +409,9 @@ def _mark_phases(axes: Axes, run: Run) -> None:
         marks = [(t1 if t2 > positions / 2 else t2, "$T_1=T_2$" if t1 == t2 else "$T_1,\\,T_2$")]
     for start, label in marks:
         side, shift = ("right", -3) if start > positions / 2 else ("left", 3)
-        place: style.Kwargs = {
-            "xycoords": ("data", "axes fraction"),
-            "xytext": (shift, -3),
-            "ha": side,
-        }
-        size = rcParams["ytick.labelsize"]
-        axes.annotate(
-            label, (start, 1.0), textcoords="offset points", va="top", fontsize=size, **place
-        )
+        look: style.Kwargs = {"ha": side, "va": "top", "fontsize": rcParams["ytick.labelsize"]}
+        look |= {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+        axes.annotate(label, (start, 1.0), (shift, -3), **look)
 
 
 @planned(figure_weights, "Do weights have four phases?", 3.6, paper="Figure 4")
@@ -516,13 +492,11 @@ OSCILLATIONS = {
 def _weights(run: Run) -> Table:
     """Return the table of Assumption 3."""
     rows = _rows(run.weights, WEIGHT_PARAMETERS)
-    if "form_oscillation_identified" in run.weights:
+    flag = "form_oscillation_identified"
+    if flag in run.weights:
         for form in (form for form in run.weights["form"].values if form in OSCILLATIONS):
-            rows += _flag(
-                run.weights.sel(form=form),
-                "form_oscillation_identified",
-                f"an oscillation {OSCILLATIONS[str(form)]} is significant",
-            )
+            meaning = f"an oscillation {OSCILLATIONS[str(form)]} is significant"
+            rows += _flag(run.weights.sel(form=form), flag, meaning)
     rows += _flag(run.weights, "growth_identified")
     what = (
         "Attention weights of the last token, by head. If an oscillation is identified (T₁ < T₂), η"
@@ -596,10 +570,9 @@ def _rows(data: xr.Dataset, names: Iterable[str], form: str = "") -> list[list[C
 
 def _source(attrs: dict[str, object]) -> str:
     """Return the equation of a variable without the paper's number, after a semicolon."""
-    result = (
-        str(attrs.get("equation", "")).removeprefix("arXiv 2602.01893").removeprefix(", ").strip()
-    )
-    return f"; {result}" if result else ""
+    equation = str(attrs.get("equation", "")).removeprefix("arXiv 2602.01893")
+    equation = equation.removeprefix(", ").strip()
+    return f"; {equation}" if equation else ""
 
 
 def _flag(
@@ -626,8 +599,7 @@ def _flag(
 
 def curve_norms(axes: Axes, run: Run) -> None:
     """Draw value norms by position, of one document, in the median head."""
-    index = most_typical(run.norms["cv_token"].transpose("layer", "kv_head"))
-    if index is None:
+    if (index := run.display.attrs["norms_head"]) is None:
         return
     layer, head = index
     norm = run.capture["value_norm"].isel(document=0, layer=layer, kv_head=head).values

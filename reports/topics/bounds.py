@@ -37,6 +37,10 @@ from reports.text.number import MISSING, count, percent, rounded
 from reports.topics.entry import Entry
 
 
+def _in_percent(value: float, _: object) -> str:
+    return f"{100 * value:.0f}%"
+
+
 def figure_coverage(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     """Draw, for P and R on two axes, the share of heads inside their bounds by edition and Gram
     (rows) and N (columns).
@@ -49,21 +53,19 @@ def figure_coverage(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
         sizes = inside["n_envelope"].values[known]
         image = cells(axis, rows[:, known], 1.0)
         axis.invert_yaxis()
-        axis.set_yticks(
-            np.arange(len(pairs)) + 0.5, [f"{edition}, {gram} Gram" for edition, gram in pairs]
-        )
+        names = [f"{edition}, {gram} Gram" for edition, gram in pairs]
+        axis.set_yticks(np.arange(len(pairs)) + 0.5, names)
         step = 2 if style.narrow(axis) else 1
         written = [f"{size:,}" for size in sizes[::step]]
         axis.set_xticks(np.arange(0, len(sizes), step) + 0.5, written, rotation=90)
         axis.set_title(f"{title}: heads inside")
-    axes[0].figure.colorbar(
-        image,
-        ax=list(axes),
-        format=lambda value, _: f"{100 * value:.0f}%",
-        ticks=[0, 0.5, 1],
-        pad=0.015,
-        fraction=0.03,
-    )
+    scale: style.Kwargs = {
+        "format": _in_percent,
+        "ticks": [0, 0.5, 1],
+        "pad": 0.015,
+        "fraction": 0.03,
+    }
+    axes[0].figure.colorbar(image, ax=list(axes), **scale)
     axes[-1].set_xlabel("selected tokens $N$")
     return axes
 
@@ -210,12 +212,6 @@ FITTED_IN: Final = {
 }
 """Fitted ingredient of each swap; the others are measured."""
 
-SWAPS: Final = {"all": "all three measured"} | {
-    swap: f"{words} fitted" for swap, words in FITTED_IN.items()
-}
-"""Label of each swap."""
-
-
 WORDS = {"recall": "Recall", "precision": "Precision"}
 
 FITTED = {"weights": "fitted weights", "norms": "constant norms", "similarity": "fitted similarity"}
@@ -224,7 +220,7 @@ FITTED = {"weights": "fitted weights", "norms": "constant norms", "similarity": 
 def figure_costs(axes: Axes, run: Run) -> Axes:
     """Draw the cost of each fitted ingredient, the loss of coverage of the sharp bounds."""
     rungs(axes, run.needed("ingredients"), "swap", FITTED_IN, "cost")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
+    axes.xaxis.set_major_formatter(_in_percent)
     axes.set_xlabel("values that leave the sharp bounds (percentage points)")
     axes.set_title("Fitted instead of measured")
     return axes
@@ -283,7 +279,7 @@ def _ingredients(run: Run) -> list[Table]:
     data = swaps(run)
     if data is None:
         return []
-    columns = [Column("ingredients", lambda row: mixed(_label(row["swap"].item())), "l")]
+    columns = [Column("ingredients", _swapped, "l")]
     for short, score in zip("PR", SCORES, strict=True):
         columns += [
             percentages(f"${short}$ inside", f"{score}_inside"),
@@ -311,8 +307,9 @@ def _ingredients(run: Run) -> list[Table]:
     return [Table.of("ingredients", title, caption, columns, each(data, "swap"))]
 
 
-def _label(swap: str) -> str:
-    return SWAPS.get(swap, swap)
+def _swapped(point: xr.Dataset) -> Cell:
+    swap = point["swap"].item()
+    return mixed("all three measured" if swap == "all" else f"{FITTED_IN[swap]} fitted")
 
 
 def _cost_of_swap(point: xr.Dataset, name: str) -> Cell:
@@ -399,8 +396,7 @@ def every_cost(run: Run) -> list[str]:
     if data is None or not known:
         return []
     parts = []
-    order = sorted(known, key=lambda name: (-known[name][0], FITTED[name]))
-    for name, (value, limits) in ((name, known[name]) for name in order):
+    for name, (value, limits) in known.items():
         # fitted weights are one profile for all documents
         scope = "includes differences between documents" if name == "weights" else ""
         brackets = "; ".join(filter(None, (limits, scope)))
@@ -423,7 +419,9 @@ def cost_in_short(run: Run, name: str) -> str:
 
 
 def _costs(run: Run) -> dict[str, tuple[float, str]]:
-    """Return the cost of each fitted ingredient in points of Recall, with 95% limits in words."""
+    """Return the cost of each fitted ingredient in points of Recall, with 95% limits in words, the
+    highest first.
+    """
     data = swaps(run)
     if data is None or not bool(np.isfinite(data["recall_cost"]).all()):
         return {}
@@ -433,7 +431,7 @@ def _costs(run: Run) -> dict[str, tuple[float, str]]:
         value, low, high = (100 * limit for limit in with_limits(selected, "recall_cost"))
         interval = f"{_points(low)} to {_points(high)}" if math.isfinite(low) else ""
         cost_of[name] = (value, interval)
-    return cost_of
+    return dict(sorted(cost_of.items(), key=lambda cost: (-cost[1][0], FITTED[cost[0]])))
 
 
 def _points(value: float) -> str:

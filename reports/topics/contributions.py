@@ -113,12 +113,9 @@ def _scale(axes: Sequence[Axes], scale: Normalize, label: str) -> None:
     figure, size = axes[0].figure, 0.05 if style.stacked(axes) else 0.03
     colours = ScalarMappable(scale, COLOURS)
     figure.colorbar(colours, ax=list(axes), label=label, pad=0.02, fraction=size)
-    drawn = [axis for axis in axes if axis.get_legend_handles_labels()[0]]
-    if drawn:
-        handles, labels = drawn[0].get_legend_handles_labels()
-        entries = dict(zip(labels, handles, strict=True))
-        handles, labels = list(entries.values()), list(entries)
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(entries))
+    if entries := style.entries_of(*axes):
+        place: style.Kwargs = {"loc": "outside lower center", "ncols": len(entries)}
+        figure.legend(*zip(*entries, strict=True), **place)
 
 
 @planned(

@@ -123,19 +123,17 @@ def _curve(axes: Axes, curve: xr.Dataset, colour: str, label: str, height: float
 
 def _shares(axes: Axes, data: xr.Dataset, paper: dict[str, Any], mode: str) -> None:
     """Draw each τ, and N* as reported by the authors."""
-    taus = [float(tau) for tau in data["tau"].values]
+    taus = data["tau"].values.tolist()
     label = f"$\\tau$ = {', '.join(f'{tau:.3g}' for tau in taus)}"
+    dashed: style.Kwargs = {"color": style.GREY, "linewidth": 0.8, "linestyle": style.DASHED}
     for tau in taus:
-        axes.axhline(
-            tau, color=style.GREY, linewidth=0.8, linestyle=style.DASHED, label=label, zorder=0.9
-        )
-        label = "_"
+        axes.axhline(tau, label=label if tau == taus[0] else "_", zorder=0.9, **dashed)
     if shown_scope(data) != "all" or paper[mode] > data.attrs["tokens"]:
         return  # reported for all layers only, or beyond the axis; the caption gives it
     diamond: style.Kwargs = {"marker": "D", "markersize": 6, "markerfacecolor": "none"}
+    diamond |= {"color": style.VERMILLION, "linestyle": "none"}
     label = f"{paper['model']} in {paper['source']}"
-    colour = style.VERMILLION
-    axes.plot([paper[mode]], [paper["tau"]], color=colour, linestyle="none", label=label, **diamond)
+    axes.plot([paper[mode]], [paper["tau"]], label=label, **diamond)
 
 
 @planned(figure_effective, "How many tokens does a query need?", 4.2, group="effective")
@@ -161,9 +159,7 @@ def caption_effective(run: Run) -> Caption:
 
 def _finding(data: xr.Dataset, say: Numbers) -> str:
     """Return a sentence: tokens that suffice by weight, at the determined τ nearest to 5%."""
-    if "n_star" not in data or "all" not in data["scope"].values:
-        return ""
-    if "attention" not in data["rule"].values:
+    if not ("n_star" in data and "all" in data["scope"] and "attention" in data["rule"]):
         return ""
     parts = []
     for mode, words in (

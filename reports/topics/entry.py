@@ -10,10 +10,6 @@ from matplotlib.axes import Axes
 from reports.run import Run
 
 
-def _nothing(run: Run) -> list[str]:
-    return []
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A topic of the page. The scoreboard row named first in `rows` answers its question if no key
@@ -32,7 +28,7 @@ class Entry:
     """Quantity in the table of kinds of text."""
     fit: str = ""
     """Further arguments of `gs.fit_head`."""
-    remarks: Callable[[Run], list[str]] = _nothing
+    remarks: Callable[[Run], list[str]] = lambda run: []
     """Returns the sentences below the answer."""
     card: str = ""
     """Title of the card of its key result; empty without one."""

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from markupsafe import Markup
 from matplotlib.axes import Axes
+from numpy.typing import NDArray
 
 from reports.figures import style
 from reports.figures.plan import Caption, Numbers, planned
@@ -193,7 +194,7 @@ def _on_page(
     rows = [
         [
             *(layer, heads[j], kv_heads[k]),
-            *(*norms[i][k], *similarity[i][k], *weights[i][j]),
+            *(*norms[i, k], *similarity[i, k], *weights[i, j]),
             *(percentage(float(part[i, j]), 0) for part in inside),
         ]
         for i, layer in enumerate(layers)
@@ -213,7 +214,7 @@ def _on_paper(run: Run, errors: str, name: str, data: xr.Dataset, columns: Colum
     headers = header("layer", dim.replace("kv_", "KV "), *(words for *_, words in columns))
     cells = _values(data, columns)
     rows = [
-        [layer, head, *cells[i][j]]
+        [layer, head, *cells[i, j]]
         for i, layer in enumerate(_names(run, "layer"))
         for j, head in enumerate(_names(run, dim))
     ]
@@ -235,24 +236,16 @@ def _shown(data: xr.Dataset, columns: Columns) -> Columns:
     ]
 
 
-def _values(data: xr.Dataset, columns: Columns) -> list[list[list[Cell]]]:
-    """Return cells by layer, head and column."""
-    fits = [(data if form is None else data.sel(gram=form), name) for name, form, _ in columns]
-    arrays = [
-        [
-            fit[variable].values if variable in fit else None
-            for variable in (name, f"{name}_se", f"{name}_at_bound")
-        ]
-        for fit, name in fits
-    ]
-    heads = data.sizes["kv_head" if "kv_head" in data.dims else "head"]
-    return [
-        [
-            [_cell(*(None if part is None else part[i, j] for part in parts)) for parts in arrays]
-            for j in range(heads)
-        ]
-        for i in range(data.sizes["layer"])
-    ]
+def _values(data: xr.Dataset, columns: Columns) -> NDArray[np.object_]:
+    """Return cells, (layer, head, column)."""
+    cells = []
+    for name, form, _ in columns:
+        fit = data if form is None else data.sel(gram=form)
+        error, at_limit = (
+            fit[part].values if part in fit else None for part in (f"{name}_se", f"{name}_at_bound")
+        )
+        cells.append(np.frompyfunc(_cell, 3, 1)(fit[name].values, error, at_limit))
+    return np.stack(cells, axis=-1)
 
 
 def _cell(value: Any, error: Any, at_limit: Any) -> Cell:

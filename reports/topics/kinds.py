@@ -21,15 +21,6 @@ from reports.tables.table import (
 )
 from reports.text.number import percent
 
-CAPTION = (
-    "Share of the variance over documents that lies between kinds of text ({documents} of {kinds}"
-    " kinds): one-way random effects of the documents’ pseudo-values, heads pooled. Interval: of"
-    " the share, jackknife over kinds. p: permutation test, documents assigned to kinds at random."
-    " Standard errors in this report treat all documents as exchangeable. The last two columns"
-    " give, as multiples of them, the error over new documents of the same kinds (strata) and over"
-    " new kinds (kinds as a random sample)."
-)
-
 
 def tables(run: Run) -> list[Table]:
     """Return the table; none if documents have a single kind, or all different kinds."""
@@ -44,7 +35,15 @@ def tables(run: Run) -> list[Table]:
         numbers("error with kinds as strata", "between_error_strata", digits=2),
         numbers("error with kinds sampled", "between_error_sample", digits=2),
     )
-    caption = CAPTION.format(kinds=len(kinds(run)), documents=run.counted("document"))
+    caption = (
+        "Share of the variance over documents that lies between kinds of text"
+        f" ({run.counted('document')} of {len(kinds(run))} kinds): one-way random effects of the"
+        " documents’ pseudo-values, heads pooled. Interval: of the share, jackknife over kinds. p:"
+        " permutation test, documents assigned to kinds at random. Standard errors in this report"
+        " treat all documents as exchangeable. The last two columns give, as multiples of them, the"
+        " error over new documents of the same kinds (strata) and over new kinds (kinds as a random"
+        " sample)."
+    )
     title, rows = "Differences between kinds of text", each(run.summary, "quantity")
     return [Table.of("kinds", title, caption, columns, rows)]
 

@@ -50,10 +50,9 @@ def figure_normaliser(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
 def _weights(axes: Axes, data: xr.Dataset) -> None:
     length, log = data["length"].values.astype(float), data["log_largest"].values
     label = "measured weight, geometric mean"
-    _line(axes, data, "log_largest", length, style.BLUE, label, exponential=True)
+    _line(axes, data, "log_largest", length, color=style.BLUE, label=label)
     decay = np.exp(log[0]) * length[0] / length
-    dashed: style.Kwargs = {"color": style.GREY, "linestyle": style.DASHED}
-    axes.plot(length, decay, label="decay as $1/L$", **dashed)
+    axes.plot(length, decay, color=style.GREY, linestyle=style.DASHED, label="decay as $1/L$")
     axes.set(xscale="log", yscale="log", xlabel="tokens $L$ (log)")
     axes.set(ylabel=r"largest weight $\alpha_{\max}$ (log)", title="Do weights decay as 1/L?")
     axes.set_xticks(length, [f"{tokens:,.0f}" for tokens in length])
@@ -63,12 +62,12 @@ def _weights(axes: Axes, data: xr.Dataset) -> None:
 def _shares(axes: Axes, data: xr.Dataset, paper: dict[str, Any]) -> None:
     n = data["n"].values
     low, high = (data[f"within_sharp_{side}"].values for side in ("lower", "upper"))
-    shade: style.Kwargs = {"color": style.ORANGE, "alpha": 0.2, "linewidth": 0}
-    axes.fill_between(n, low, high, label="sharp bounds at the measured ‖s‖", **shade)
-    _line(axes, data, "within", n, style.BLUE, "measured share")
-    _line(axes, data, "within_chance", n, style.GREEN, "random directions")
-    flat: style.Kwargs = {"color": style.BLACK, "linestyle": style.DASHED}
-    axes.plot(n, data["within_flat"].values, label="random directions, flat weights", **flat)
+    label = "sharp bounds at the measured ‖s‖"
+    axes.fill_between(n, low, high, color=style.ORANGE, alpha=0.2, linewidth=0, label=label)
+    _line(axes, data, "within", n, color=style.BLUE, label="measured share")
+    _line(axes, data, "within_chance", n, color=style.GREEN, label="random directions")
+    label, flat = "random directions, flat weights", data["within_flat"].values
+    axes.plot(n, flat, color=style.BLACK, linestyle=style.DASHED, label=label)
     for edge in paper["within"]:
         label = f"{paper['model']} in {paper['source']}" if edge == paper["within"][0] else "_"
         axes.axhline(edge, color=style.VERMILLION, linewidth=0.8, linestyle=":", label=label)
@@ -77,22 +76,12 @@ def _shares(axes: Axes, data: xr.Dataset, paper: dict[str, Any]) -> None:
     axes.set_title("Are selected tokens near the sum?")
 
 
-def _line(
-    axes: Axes,
-    data: xr.Dataset,
-    name: str,
-    x: np.ndarray,
-    colour: str,
-    label: str,
-    *,
-    exponential: bool = False,
-) -> None:
-    """Draw a mean with error bars, the standard error over documents."""
+def _line(axes: Axes, data: xr.Dataset, name: str, x: np.ndarray, **look: Any) -> None:
+    """Draw a mean, or the exponential of a mean logarithm, ± its standard error over documents."""
     value, error = data[name], data[f"{name}_se"].fillna(0.0)
     drawn = xr.Dataset({"": value, "_lower": value - error, "_upper": value + error})
-    drawn = drawn.map(np.exp) if exponential else drawn
-    look: style.Kwargs = {"color": colour, "markersize": 3, "elinewidth": 1.0, "label": label}
-    marks(axes, drawn, "", x, **look)
+    drawn = drawn.map(np.exp) if name.startswith("log_") else drawn
+    marks(axes, drawn, "", x, markersize=3, elinewidth=1.0, **look)
 
 
 @planned(figure_normaliser, "What does the normaliser do to weights?", 4.0, group="normaliser")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -21,49 +21,34 @@ from reports.text.number import count
 EXPECTED: Final = "predicted curves. Confront it again with --predict."
 """Content of the group, and the remedy if it is missing."""
 
-PANELS = {
-    "exponential": "Exponential fit",
-    "offset": "Offset fit",
-    "all but weights": "Weights fitted",
-    "measured": "All measured",
-}
-"""Titles of the panels, by source of predictions."""
-
 COLOURS = {"precision": style.BLUE, "recall": style.VERMILLION}
 
 BINS = 25
 """Bins of each axis from 0 to 1."""
 
 
-LADDER: Final = {
-    "exponential": "exponential fit",
-    "offset": "fit with an offset",
-    "all but weights": "weights fitted",
-    "measured": "all measured",
-    "heads": "mean of other heads",
+class Source(NamedTuple):
+    """Words for a source of predictions: in the table, in a sentence, on a rung, above a panel."""
+
+    table: str
+    sentence: str = ""
+    rung: str = ""
+    panel: str = ""
+
+
+SOURCES: Final = {
+    "exponential": Source(
+        "all fitted, exponential", "with the exponential fit", "exponential fit", "Exponential fit"
+    ),
+    "offset": Source("all fitted, offset", "with the offset", "fit with an offset", "Offset fit"),
+    "all but weights": Source(
+        "only weights fitted", "with only the weights fitted", "weights fitted", "Weights fitted"
+    ),
+    "measured": Source("all measured", "with all measured", "all measured", "All measured"),
+    "heads": Source("other heads’ mean", "by the mean of the other heads", "mean of other heads"),
+    "floor": Source("$N/T$"),
 }
-"""Rungs of the ladder."""
-
-
-PREDICTED_FROM = {
-    "exponential": "with the exponential fit",
-    "offset": "with the offset",
-    "all but weights": "with only the weights fitted",
-    "measured": "with all measured",
-    "heads": "by the mean of the other heads",
-}
-"""Sources in the findings."""
-
-
-SOURCES = {
-    "exponential": "all fitted, exponential",
-    "offset": "all fitted, offset",
-    "all but weights": "only weights fitted",
-    "measured": "all measured",
-    "heads": "other heads’ mean",
-    "floor": "$N/T$",
-}
-"""Sources in the table."""
+"""Sources of predictions, in the order of panels and rungs."""
 
 ROUNDING = 1e-12
 """Scores below this are rounding errors."""
@@ -74,18 +59,16 @@ def figure_predictive(axes: Any, run: Run) -> Any:
     predictions, on 2 × 4 axes.
     """
     data = run.needed("predictive", EXPECTED)
-    sources = [source for source in PANELS if source in data["source"].values]
+    sources = [name for name in SOURCES if SOURCES[name].panel and name in data["source"]]
     for row, (name, title) in zip(axes, SCORES.items(), strict=True):
         for axis, source in zip(row, sources, strict=False):
             _panel(axis, data.sel(source=source), name)
-            axis.set(title=PANELS[source], xlabel="predicted", ylabel=f"measured {title}")
+            axis.set(title=SOURCES[source].panel, xlabel="predicted", ylabel=f"measured {title}")
             axis.label_outer()
         for axis in row[len(sources) :]:
             axis.set_visible(False)
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    axes[0][0].figure.legend(
-        handles, labels, loc="outside lower center", ncols=3, columnspacing=1.6
-    )
+    place: style.Kwargs = {"loc": "outside lower center", "ncols": 3, "columnspacing": 1.6}
+    axes[0][0].figure.legend(*axes[0][0].get_legend_handles_labels(), **place)
     return axes
 
 
@@ -153,15 +136,15 @@ def _distances(data: xr.Dataset, score: str) -> dict[str, float]:
     mean = data[f"{score}_pooled_mae"]
     return {
         source: float(mean.sel(source=source))
-        for source in PREDICTED_FROM
-        if source in data["source"].values
+        for source, words in SOURCES.items()
+        if words.sentence and source in data["source"]
     }
 
 
 def _misses(say: Numbers, errors: dict[str, float], score: str) -> list[str]:
     """Return the known errors, in words."""
     return [
-        f"{say.figures(f'{score}, {source}', value)} {PREDICTED_FROM[source]}"
+        f"{say.figures(f'{score}, {source}', value)} {SOURCES[source].sentence}"
         for source, value in errors.items()
         if np.isfinite(value)
     ]
@@ -169,7 +152,8 @@ def _misses(say: Numbers, errors: dict[str, float], score: str) -> list[str]:
 
 def figure_ladder(axes: Axes, run: Run) -> Axes:
     """Draw the mean absolute error of predicted curves by source of predictions, with intervals."""
-    rungs(axes, run.needed("predictive", EXPECTED), "source", LADDER, "pooled_mae")
+    words = {source: words.rung for source, words in SOURCES.items() if words.rung}
+    rungs(axes, run.needed("predictive", EXPECTED), "source", words, "pooled_mae")
     axes.set_xlabel("mean absolute error of the prediction")
     axes.set_title("Predicted from")
     return axes
@@ -207,7 +191,7 @@ def _scores(run: Run, data: xr.Dataset) -> Table:
     """Return the table of prediction scores: one row per score and source."""
     columns = (
         CURVE,
-        Column("predicted from", lambda row: mixed(_source(row["source"].item())), "l"),
+        Column("predicted from", lambda row: mixed(SOURCES[row["source"].item()].table), "l"),
         numbers("median $R^2$ of a head", "r2_median", digits=2),
         Column("mean error", partial(_estimate, name="pooled_mae")),
         Column("bias", partial(_estimate, name="pooled_bias")),
@@ -238,10 +222,6 @@ def _scores(run: Run, data: xr.Dataset) -> Table:
 
 
 CURVE: Final = Column("curve", lambda row: mixed(SYMBOLS[row["score"].item()]), "l")
-
-
-def _source(source: str) -> str:
-    return SOURCES.get(source, source)
 
 
 def _check(data: xr.Dataset) -> Table:

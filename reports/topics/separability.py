@@ -64,12 +64,13 @@ def _contributions(picture: Axes, example: xr.Dataset) -> None:
     selected = example["selected"].values
     y, s, n = example["contribution"].values, example["representative"].values, int(selected.sum())
     outer, inner = float(example["outer_radius"]), float(example["inner_radius"])
-    shaded: style.Kwargs = {"facecolor": style.SKY, "alpha": 0.15, "edgecolor": "none"}
     edge: style.Kwargs = {"fill": False, "linewidth": 1.3}
-    picture.add_patch(Circle(tuple(s), outer, **shaded))
-    picture.add_patch(Circle(tuple(s), outer, edgecolor=style.BLUE, **edge))
-    dashed = Circle(tuple(s), inner, edgecolor=style.VERMILLION, linestyle=(0, (4, 2)), **edge)
-    picture.add_patch(dashed)
+    for circle in (
+        Circle(tuple(s), outer, facecolor=style.SKY, alpha=0.15, edgecolor="none"),
+        Circle(tuple(s), outer, edgecolor=style.BLUE, **edge),
+        Circle(tuple(s), inner, edgecolor=style.VERMILLION, linestyle=(0, (4, 2)), **edge),
+    ):
+        picture.add_patch(circle)
     for point in y[selected]:
         picture.plot([0, point[0]], [0, point[1]], color=style.BLUE, linewidth=0.7, alpha=0.6)
     for points, marker, colour, size, label in (
@@ -173,12 +174,14 @@ def _nulls(axes: Axes, summary: xr.Dataset, statistic: str) -> None:
     n = summary["n"].values
     for null in _null_names(summary, statistic):
         colour, dashes = NULL_LINES.get(null, (style.GREY, ":"))
-        level, label = summary[f"{statistic}_null"].sel(null=null), null.replace("_", " ")
-        look: style.Kwargs = {"color": colour, "linestyle": dashes, "linewidth": 1.3}
-        axes.plot(n, level, label=f"null: {label}", **look)
+        level, label = (
+            summary[f"{statistic}_null"].sel(null=null),
+            f"null: {null.replace('_', ' ')}",
+        )
+        axes.plot(n, level, color=colour, linestyle=dashes, linewidth=1.3, label=label)
     if statistic == "precision":
-        floor: style.Kwargs = {"color": style.BLACK, "linestyle": ":", "linewidth": 1.0}
-        axes.plot(n, summary["floor"], label="floor $N/T$: lowest possible Precision", **floor)
+        label = "floor $N/T$: lowest possible Precision"
+        axes.plot(n, summary["floor"], color=style.BLACK, linestyle=":", linewidth=1.0, label=label)
 
 
 def _null_names(summary: xr.Dataset, statistic: str = "precision") -> list[str]:
@@ -295,10 +298,11 @@ def _by_size(run: Run) -> Table:
         " baselines."
     )
     known = run.summary.sel(n=[n for n in run.summary["n"].values if n in SIZES])
-    title = "Separability by number of selected tokens"
-    return Table.of(
-        "separability", title, caption, columns, each(known, "n", known="precision_mean")
+    title, rows = (
+        "Separability by number of selected tokens",
+        each(known, "n", known="precision_mean"),
     )
+    return Table.of("separability", title, caption, columns, rows)
 
 
 def _mean(row: xr.Dataset, score: str) -> Cell:

@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from reports.figures import style
 from reports.figures.plan import Caption, Numbers, planned
-from reports.figures.shapes import band
+from reports.figures.shapes import curve
 from reports.run import SCORES, Run, at_size, each, notes, with_limits
 from reports.statistics import flat
 from reports.tables.table import (
@@ -67,8 +67,10 @@ def figure_sink(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     drawn = np.concatenate([[0.0, 0.3], *coefficients])
     limits = max(-1.03, drawn.min() - 0.2), min(1.03, drawn.max() + 0.2)
     for axis, curves, title in zip(axes, (PLAIN, PARTIAL), titles, strict=True):
-        for curve in curves:
-            _correlation(axis, data, *curve)
+        for measure, name, colour, dashes, label in curves:
+            look: style.Kwargs = {"color": colour, "linestyle": dashes, "label": label}
+            shade = 0.18 if name == "unattenuated" else 0
+            curve(axis, data.sel(measure=measure), name, shade, linewidth=1.5, **look)
         if curves is PLAIN:
             _bootstrap(axis, data)
         axis.axhline(0, color=style.GREY, linewidth=0.8)
@@ -76,21 +78,6 @@ def figure_sink(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
         style.size_axis(axis, float(data["n"].max()), "selected tokens $N$ (log)")
         style.legend_below(axis, columns=1)
     return axes
-
-
-def _correlation(
-    axes: Axes, data: xr.Dataset, measure: str, name: str, colour: str, dashes: Any, label: str
-) -> None:
-    """Draw one coefficient against N, with a band if it is disattenuated."""
-    selected = data.sel(measure=measure)
-    n, level, low, high = (
-        selected[part].values for part in ("n", name, f"{name}_lower", f"{name}_upper")
-    )
-    if not np.isfinite(level).any():
-        return
-    axes.plot(n, level, color=colour, linestyle=dashes, linewidth=1.5, label=label)
-    if name == "unattenuated":
-        band(axes, n, low, high, colour, 0.18)
 
 
 def _bootstrap(axes: Axes, data: xr.Dataset) -> None:
@@ -137,13 +124,13 @@ def caption_sink(run: Run) -> Caption:
     for size in sizes:
         measured = at_size(pearson["correlation"], size)
         if np.isfinite(measured):
-            size_words = say.whole("N", size)
-            plain = say.figures(f"correlation at N = {size}", measured)
-            limits, name = _unattenuated(pearson, size), f"unattenuated at N = {size}"
-            corrected = ""
+            part = f"at N = {say.whole('N', size)},"
+            part += f" {say.figures(f'correlation at N = {size}', measured)} as measured"
+            limits = _unattenuated(pearson, size)
             if np.isfinite(limits[0]):
-                corrected = f" and {_limits(say, name, *limits)} disattenuated"
-            parts.append(f"at N = {size_words}, {plain} as measured{corrected}")
+                words = _limits(say, f"unattenuated at N = {size}", *limits)
+                part += f" and {words} disattenuated"
+            parts.append(part)
     if not parts:
         return Caption(description, notes(data))
     peak = int(pearson["peak_n"])
@@ -158,10 +145,7 @@ def caption_sink(run: Run) -> Caption:
 
 def _unattenuated(selected: xr.Dataset, size: int) -> tuple[float, float, float]:
     """Return a disattenuated coefficient and its 95% limits at a size; NaN if unknown."""
-    value, low, high = (
-        at_size(selected[f"unattenuated{part}"], size) for part in ("", "_lower", "_upper")
-    )
-    return value, low, high
+    return with_limits(selected.reindex(n=[size]).squeeze("n"), "unattenuated")
 
 
 def _limits(say: Numbers, name: str, value: float, low: float, high: float) -> str:
@@ -281,16 +265,11 @@ REGIMES = {
 NOUNS: dict[str, Any] = {"retriever": "Retrievers", "mixer": "Mixers", "reset": "Resets"}
 
 
+NORM = "representative_norm"
 NORMS = (
-    ("representative_norm", style.PALE, "norm of $s(N)$", "-", 4.0),
-    (
-        "representative_norm_without_sink",
-        style.VERMILLION,
-        "without the sink",
-        style.DASH_DOTTED,
-        1.4,
-    ),
-    ("representative_norm_without_last", style.BLUE, "without the last token", style.DASHED, 1.4),
+    (NORM, style.PALE, "norm of $s(N)$", "-", 4.0),
+    (f"{NORM}_without_sink", style.VERMILLION, "without the sink", style.DASH_DOTTED, 1.4),
+    (f"{NORM}_without_last", style.BLUE, "without the last token", style.DASHED, 1.4),
 )
 
 COSINES = (
@@ -314,30 +293,25 @@ def figure_regimes(axes: Any, run: Run) -> Any:
     """Draw norms of s(N) with and without sink and last token, and cosines with v₀ and v_L, for one
     head per regime, on 2 × 3 axes, with bands over documents (Figure 7).
     """
-    data, n, lowest = run.needed("regimes"), run.capture["n"].values, 0.0
-    largest = float(data["n"].max())
+    data = run.needed("regimes")
     for name, above, below in zip(NOUNS, *axes, strict=True):
         selected = data.sel(regime=name)
         if not typical_head((above, below), run, name):
             continue
         for axis, curves in ((above, NORMS), (below, COSINES)):
             for variable, colour, label, dashes, width in curves:
-                level, low, high = (
-                    selected[f"typical_{variable}{part}"].values
-                    for part in ("", "_lower", "_upper")
-                )
-                lowest = float(np.nanmin([lowest, *level, *low])) if axis is below else lowest
-                axis.plot(n, level, color=colour, linestyle=dashes, linewidth=width, label=label)
-                if colour != style.PALE:  # a pale band would hide other lines
-                    band(axis, n, low, high, colour, 0.2)
-            style.size_axis(axis, largest, "", few=True)
+                look: style.Kwargs = {"color": colour, "linestyle": dashes, "label": label}
+                shade = 0 if colour == style.PALE else 0.2  # a pale band would hide other lines
+                curve(axis, selected, f"typical_{variable}", shade, linewidth=width, **look)
+            style.size_axis(axis, float(data["n"].max()), "", few=True)
         above.set_ylim(bottom=0)
         above.set_xticklabels([])
         below.axhline(0, color=style.GREY, linewidth=0.8)
         below.set_xlabel("selected tokens $N$ (log)")
-    for axis in axes[1]:
-        if axis.lines:
-            axis.set_ylim(max(-1.05, lowest - 0.12), 1.05)
+    drawn = [axis for axis in axes[1] if axis.lines]
+    lowest = min((axis.dataLim.ymin for axis in drawn), default=0.0)
+    for axis in drawn:
+        axis.set_ylim(max(-1.05, lowest - 0.12), 1.05)
     axes[0][0].set_ylabel(r"norm of $s(N)$")
     axes[1][0].set_ylabel("cosine of $s(N)$")
     _legend_of_rows(axes)
@@ -346,9 +320,7 @@ def figure_regimes(axes: Any, run: Run) -> Any:
 
 def _legend_of_rows(axes: Any) -> None:
     """Add one legend below all panels, with one line per row of panels."""
-    entries = [[axis.get_legend_handles_labels() for axis in row] for row in axes]
-    drawn: list[Any] = [next((pair for pair in row if pair[0]), ([], [])) for row in entries]
-    rows = [list(zip(*pair, strict=True)) for pair in drawn]
+    rows = [style.entries_of(*row) for row in axes]
     columns = max(len(row) for row in rows)
     if columns:
         # matplotlib fills columns first
@@ -500,19 +472,13 @@ def figure_regime_curves(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     (Figure 11).
     """
     data = run.needed("regimes").sel(criterion="both")
-    n = data["n"].values
     for axis, (statistic, title) in zip(axes, SCORES.items(), strict=True):
         for name, (regime, colour, dashes) in REGIMES.items():
             selected = data.sel(regime=name)
-            level, low, high = (
-                selected[f"{statistic}{part}"].values for part in ("", "_lower", "_upper")
-            )
-            if not np.isfinite(level).any():
-                continue
             label = f"{regime} ({count(int(selected['heads']), 'head')})"
-            axis.plot(n, level, color=colour, linestyle=dashes, linewidth=1.6, label=label)
-            band(axis, n, low.clip(0, 1), high.clip(0, 1), colour, 0.15)
-        style.size_axis(axis, float(n.max()), "selected tokens $N$ (log)")
+            look: style.Kwargs = {"color": colour, "linestyle": dashes, "label": label}
+            curve(axis, selected, statistic, 0.15, clip=True, linewidth=1.6, **look)
+        style.size_axis(axis, float(data["n"].max()), "selected tokens $N$ (log)")
         axis.set(ylim=(-0.02, 1.03), ylabel="mean over heads and documents", title=title)
     style.legend_shared(axes)
     return axes

@@ -26,7 +26,7 @@ from theory.evaluate.envelopes import envelopes
 from theory.evaluate.simulate import AUDITED, FOLLOWUP, FOLLOWUP_RECALL, Directions, mean_of_draws
 from theory.head.inputs import HeadInput
 from theory.head.results import (
-    CLAIMS,
+    EDITIONS,
     QUANTITIES,
     UNDER_MODEL_G,
     Convention,
@@ -335,5 +335,6 @@ def resimulate_in_doubt(
 
 def _claimed(edition: Edition, flagged: BoolArray) -> BoolArray:
     """Return the rows, (row,), where a side that the edition claims as a bound is flagged."""
-    claimed = np.array([claim.startswith("bound") for claim in CLAIMS[edition]])
+    claims = EDITIONS[edition].lower, EDITIONS[edition].upper
+    claimed = np.array([claim.startswith("bound") for claim in claims])
     return np.asarray((flagged & claimed[:, None]).any(axis=0))

@@ -34,5 +34,5 @@ def given_selection(case: dict) -> tuple[Ranked, Summary]:
     """Return a head whose first ranks are the case's selected set."""
     a, inside = array(case["a"]), case["I"]
     order = np.array(inside + [j for j in range(len(a)) if j not in inside])
-    head = ranked(order, a[order], np.ones(len(a)), array(case["rho"]), 0)
+    head = ranked(order, a[order], array(case["rho"]), 0)
     return head, summarise(head, np.array([len(inside)]))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,28 +27,13 @@ holds only for the printed bound; none of these.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """The printed number, the number it is compared with, and whether they differ as the erratum
-    claims.
-
-    what: the quantity. given: the head or the numbers of the example.
-    """
-
-    printed: float
-    true: float
-    shown: bool
-    what: str
-    given: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Erratum:
     """A statement of the paper that needs correction, the reason, and the corrected statement.
 
     equations: its places: equation numbers, or parts such as "Assumption 2", "Figure 5" and "Table
-    1 row beta". what, given: quantity and head of the example, with quoted numbers in braces.
-    shown_by: the function of `theory.errata.counterexamples` that computes it. compared: labels of
-    the two numbers. digits: their significant digits.
+    1 row beta". what, given: quantity and head of the example, with quoted numbers in braces
+    (`filled`). shown_by: the function of `theory.errata.counterexamples` that computes it.
+    compared: labels of the two numbers. digits: their significant digits.
     """
 
     number: int
@@ -78,17 +62,19 @@ class Erratum:
         places = (f"({place})" if place.isdigit() else place for place in self.equations)
         return ", ".join(place.replace("Normaliser ", "arXiv 2508.17821, ") for place in places)
 
-    def counterexample(self) -> Finding:
+    def counterexample(self) -> Numbers:
         """Evaluate the example."""
-        numbers = _numbers(self.shown_by)
-        what, given = (_filled(text, numbers.quoted) for text in (self.what, self.given))
-        return Finding(
-            printed=numbers.printed,
-            true=numbers.true,
-            shown=numbers.contradict,
-            what=what,
-            given=given,
-        )
+        return _numbers(self.shown_by)
+
+    def filled(self, text: str) -> str:
+        """Return the text with "{name}" and "{name:format}" replaced by the quoted numbers."""
+        quoted = self.counterexample().quoted
+
+        def number(match: re.Match[str]) -> str:
+            name, how = match["name"], match["how"] or ""
+            return format(quoted[name], how).replace("-", "−") if name in quoted else match[0]
+
+        return re.sub(r"\{(?P<name>\w+)(?::(?P<how>[^}]*))?\}", number, text)
 
 
 @cache
@@ -97,16 +83,6 @@ def _numbers(shown_by: str) -> Numbers:
 
     numbers: Numbers = getattr(counterexamples, shown_by)()
     return numbers
-
-
-def _filled(text: str, quoted: Mapping[str, float]) -> str:
-    """Return the text with "{name}" and "{name:format}" replaced by the quoted numbers."""
-
-    def number(match: re.Match[str]) -> str:
-        name, how = match["name"], match["how"] or ""
-        return format(quoted[name], how).replace("-", "−") if name in quoted else match[0]
-
-    return re.sub(r"\{(?P<name>\w+)(?::(?P<how>[^}]*))?\}", number, text)
 
 
 def _words(name: str) -> dict[str, Any]:
@@ -141,14 +117,14 @@ def number_of(value: float, digits: int) -> str:
 
 def example_sentence(erratum: Erratum) -> str:
     """Return the example as one sentence."""
-    finding = erratum.counterexample()
-    word = finding.what[:2].isascii() and finding.what[:2].isalpha()
-    what = finding.what[0].upper() + finding.what[1:] if word else finding.what
+    example, what = erratum.counterexample(), erratum.filled(erratum.what)
+    if what[:2].isascii() and what[:2].isalpha():
+        what = what[0].upper() + what[1:]
     numbers = [
         f"{number_of(value, erratum.digits)} ({label})"
-        for value, label in zip((finding.printed, finding.true), erratum.compared, strict=True)
+        for value, label in zip((example.printed, example.true), erratum.compared, strict=True)
     ]
-    return f"{finding.given}. {what}: {', '.join(numbers)}"
+    return f"{erratum.filled(erratum.given)}. {what}: {', '.join(numbers)}"
 
 
 def sentences(erratum: Erratum) -> tuple[tuple[str, str], ...]:

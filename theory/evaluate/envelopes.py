@@ -26,7 +26,7 @@ from theory.evaluate.many_profiles import HeadBounds, bounds_of_profiles, margin
 from theory.head.gram import Gram
 from theory.head.inputs import HeadInput, checked_input
 from theory.head.ranked import Ranked, Summary, rank_tokens, summarise
-from theory.head.results import BOUNDS, CLAIMS, KAPPA, QUANTITIES, UNDER_MODEL_G, Envelope, Validity
+from theory.head.results import BOUNDS, KAPPA, QUANTITIES, UNDER_MODEL_G, Envelope, Validity
 
 
 def bounds_of_heads(
@@ -77,8 +77,10 @@ def _of_head(one: HeadInput, head: Ranked, summary: Summary, settings: Settings)
             else:
                 from theory.editions.conditional.conditional_edition import conditional_bounds
 
-                bounds = conditional_bounds(head, summary, index, d, followup=settings.followup)
-                values[:, index], reliable[index] = bounds.values, bounds.error <= WITHIN
+                values[:, index], error = conditional_bounds(
+                    head, summary, index, d, followup=settings.followup
+                )
+                reliable[index] = error <= WITHIN
     return HeadBounds(values, reliable, margins, summary.rho_least, summary.sink_selected)
 
 
@@ -250,7 +252,6 @@ def _assemble(
         edition=settings.edition,
         convention=settings.convention,
         kappa=settings.constant,
-        upper_is_bound=CLAIMS[settings.edition][1] != "approximation",
         **bounds,
         **margins,
     )

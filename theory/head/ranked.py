@@ -21,13 +21,12 @@ from theory.arrays import BoolArray, FloatArray, IntArray, selection_order
 class Ranked:
     """One head in order of selection.
 
-    order (T,): position at each rank. By rank: a (T,) effective weights, norms (T,) ‖v‖, cosines
-    (T, T) float64 with unit diagonal. sink: rank of the sink, None if not visible.
+    order (T,): position at each rank. By rank: a (T,) effective weights, cosines (T, T) float64
+    with unit diagonal. sink: rank of the sink, None if not visible.
     """
 
     order: IntArray
     a: FloatArray
-    norms: FloatArray
     cosines: FloatArray
     sink: int | None
 
@@ -47,17 +46,15 @@ def rank_tokens(
 ) -> Ranked:
     """Return the head by rank from α and ‖v‖ (T,), cosines (T, T) and the sink by position."""
     order = selection_order(alpha)
-    return ranked(order, (alpha * norms)[order], norms[order], cosines, sink)
+    return ranked(order, (alpha * norms)[order], cosines, sink)
 
 
-def ranked(
-    order: IntArray, a: FloatArray, norms: FloatArray, cosines: npt.NDArray[Any], sink: int | None
-) -> Ranked:
-    """Return the head in an order: `a`, `norms` by rank, `cosines`, `sink` by position."""
+def ranked(order: IntArray, a: FloatArray, cosines: npt.NDArray[Any], sink: int | None) -> Ranked:
+    """Return the head in an order: `a` by rank, `cosines`, `sink` by position."""
     by_rank = cosines.take(order, axis=0).take(order, axis=1).astype(np.float64, copy=False)
     np.fill_diagonal(by_rank, 1.0)
     rank = None if sink is None else int(np.flatnonzero(order == sink)[0])
-    return Ranked(order=order, a=a, norms=norms, cosines=by_rank, sink=rank)
+    return Ranked(order=order, a=a, cosines=by_rank, sink=rank)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

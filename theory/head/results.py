@@ -19,17 +19,41 @@ QUANTITIES = ("precision", "recall", "f_outer", "f_inner")
 BOUNDS = tuple(f"{quantity}_{side}" for quantity in QUANTITIES for side in ("lower", "upper"))
 """Lower and upper bound of each: the order of every array of eight bounds."""
 
-CLAIMS: dict[Edition, tuple[Claim, Claim]] = {
-    "printed": ("as printed", "as printed"),
-    "repaired": ("bound for unit directions", "approximation"),
-    "sharp": ("bound under Model G", "bound under Model G"),
-    "conditional": ("bound under Model G", "bound under Model G"),
-    "predicted": ("approximation", "approximation"),
-}
-"""Status of the lower and upper values of each edition; only "bound …" is a bound."""
 
-UNDER_MODEL_G: tuple[Edition, ...] = ("sharp", "conditional", "predicted")
-"""Editions that need a feasible Gram and support both conventions."""
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """Status of the lower and upper values of an edition (only "bound …" is a bound), and in words;
+    whether it holds under Model G (it then needs a feasible Gram, supports both conventions and
+    ignores κ); whether it flags single values as unreliable.
+    """
+
+    lower: Claim
+    upper: Claim
+    kind: str
+    model_g: bool = True
+    flagged: bool = False
+
+
+EDITIONS: dict[Edition, Traits] = {
+    "printed": Traits(
+        "as printed", "as printed", "as printed; a bound only if its conditions hold", model_g=False
+    ),
+    "repaired": Traits(
+        "bound for unit directions",
+        "approximation",
+        "lower: a bound for unit directions, upper: an approximation",
+        model_g=False,
+    ),
+    "sharp": Traits("bound under Model G", "bound under Model G", "a bound under Model G"),
+    "conditional": Traits(
+        "bound under Model G", "bound under Model G", "a bound under Model G", flagged=True
+    ),
+    "predicted": Traits(
+        "approximation", "approximation", "an approximation, not a bound", flagged=True
+    ),
+}
+
+UNDER_MODEL_G = tuple(edition for edition, traits in EDITIONS.items() if traits.model_g)
 
 KAPPA = 0.125
 """Default κ: proven for the repaired tails (the paper gives no value, erratum 13)."""
@@ -105,7 +129,6 @@ class Envelope:
     edition: Edition
     convention: Convention
     kappa: float
-    upper_is_bound: bool
 
     def __post_init__(self) -> None:
         arrays = [
@@ -127,7 +150,13 @@ class Envelope:
     @property
     def claims(self) -> tuple[Claim, Claim]:
         """Return the status of lower and upper values: bounds under a model, or approximations."""
-        return CLAIMS[self.edition]
+        traits = EDITIONS[self.edition]
+        return traits.lower, traits.upper
+
+    @property
+    def upper_is_bound(self) -> bool:
+        """Return whether the upper values are more than an approximation."""
+        return EDITIONS[self.edition].upper != "approximation"
 
     def _check_range(self) -> None:
         """Raise if a value leaves [0, 1], or if lower exceeds upper although both are bounds."""

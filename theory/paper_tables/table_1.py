@@ -34,15 +34,6 @@ class Row:
     settled: str
 
 
-def symbolic_signs(row: Row) -> dict[str, Sign]:
-    """Return the signs of the derivatives of the printed bound for a row, by name."""
-    return {
-        name: sign_of(terms)
-        for name, terms in printed_partials().items()
-        if name.split(",")[0] == row.name
-    }
-
-
 @cache
 def printed_partials() -> Mapping[str, tuple[sp.Expr, ...]]:
     """Return, for each parameter, the terms of the derivative of 1 − (L−N)e^{…Δ…} −
@@ -141,11 +132,14 @@ ROWS: tuple[Row, ...] = (
 
 
 def signs(row: Row) -> str:
-    """Return the symbolic signs of a row as text."""
-    named = symbolic_signs(row).items()
-    return (
-        "; ".join(sign if name == row.name else f"{sign} ({name})" for name, sign in named) or "–"
-    )
+    """Return the signs of the derivatives of the printed bound for a row as text."""
+    named = {
+        name: sign_of(terms)
+        for name, terms in printed_partials().items()
+        if name.split(",")[0] == row.name
+    }
+    texts = (sign if name == row.name else f"{sign} ({name})" for name, sign in named.items())
+    return "; ".join(texts) or "–"
 
 
 def settled() -> str:

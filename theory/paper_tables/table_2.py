@@ -1,5 +1,5 @@
-"""Table 2 with verdicts: the order in which tokens enter I_N, the sizes at which its composition
-changes, and a verdict on each printed row.
+"""Table 2 with verdicts: the sizes at which the composition of I_N changes, and a verdict on each
+printed row.
 
 For 0 < η ≤ 1 tokens enter by weight: the tail from L down to T₂+1, oscillation peaks by falling
 cosine, the plateau, valleys; the sink at rank 1 + #{weights above p_sink}. The boundaries m₁, m₂,
@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from theory.arrays import IntArray
+from theory.arrays import selection_order
 from theory.head.attention_profile import WeightProfile, regimes
 
 Verdict = Literal["right", "conditional", "unclear", "wrong"]
@@ -31,37 +31,6 @@ two orders of magnitude above the plateau; η and ω are not given.
 
 GROWTHS, DECAYS, LONGEST_TAIL = np.geomspace(0.005, 1, 30), np.geomspace(0.5, 8, 20), 64
 """Values of η and β of the tested tails, and their length."""
-
-
-def sink_rank(profile: WeightProfile) -> int:
-    """Return the smallest N at which the sink is selected, in closed form.
-
-    p_base e^{ηk} > p_sink for k > ln(p_sink/p_base)/η of the L − T₂ tail positions; if the sink
-    exceeds every peak, p_sink ≥ p_base(1 + η), no other token precedes it. Otherwise the weights
-    are counted.
-    """
-    growth = profile.eta if profile.growth is None else profile.growth
-    ratio = profile.p_sink / profile.base() if profile.base() > 0 else np.inf
-    if growth <= 0 or ratio < 1 + abs(profile.eta) or not np.isfinite(ratio):
-        return 1 + int((profile.weights()[1:] > profile.p_sink).sum())
-    return 1 + max(0, profile.length - profile.growth_start - int(np.floor(np.log(ratio) / growth)))
-
-
-def entry_order(profile: WeightProfile) -> IntArray:
-    """Return the positions in order of entry into I_N, shape (T,), without sorting weights.
-
-    Raises:
-        InputError: if η is outside (0, 1], where that order does not hold.
-    """
-    regimes(profile)  # refuses a profile with another order
-    position = np.arange(1, profile.length + 1)
-    cosine = np.where(profile.oscillates(), np.cos(profile.omega * position), 0.0)
-    tail = position[position > profile.growth_start][::-1]
-    peaks, valleys = (position[profile.oscillates() & side] for side in (cosine > 0, cosine < 0))
-    flat = position[(position <= profile.growth_start) & (cosine == 0)]
-    falling = [part[np.argsort(-cosine[part - 1], kind="stable")] for part in (peaks, valleys)]
-    content = np.concatenate([tail, falling[0], flat, falling[1]])
-    return np.insert(content, sink_rank(profile) - 1, 0)
 
 
 def tail_margin(eta: float, beta: float, selected: int) -> tuple[float, float]:
@@ -133,11 +102,11 @@ EXAMPLE = WeightProfile(length=40, plateau_end=10, growth_start=30, p_sink=0.5, 
 
 def _row_1() -> str:
     result = figure_4_profile()
-    order = entry_order(result)
+    first = selection_order(result.weights())[0]
     return (
         "the levels of Section 3.3 (p_base = 1e-5, p_sink = 1e-3, growth over 224 positions) sum to"
-        f" 1 at eta = {result.eta:.4f}: the sink has rank {sink_rank(result)} and I_1 ="
-        f" {{{order[0]}}}"
+        f" 1 at eta = {result.eta:.4f}: the sink has rank {regimes(result).sink_rank} and I_1 ="
+        f" {{{first}}}"
     )
 
 
@@ -161,7 +130,7 @@ def _row_3() -> str:
 
 
 def _row_4() -> str:
-    result, order = regimes(EXAMPLE), entry_order(EXAMPLE).tolist()
+    result, order = regimes(EXAMPLE), selection_order(EXAMPLE.weights()).tolist()
     plateau, valley = order.index(1) + 1, result.m3
     return (
         f"L = 40, T1 = 10, T2 = 30, eta = 0.2, omega = 0.7: the plateau enters from N = {plateau},"
@@ -170,8 +139,8 @@ def _row_4() -> str:
 
 
 def _row_5() -> str:
-    result, order = regimes(EXAMPLE), entry_order(EXAMPLE)
-    last = max(order.tolist().index(i) for i in range(31, 41)) + 1
+    result, order = regimes(EXAMPLE), selection_order(EXAMPLE.weights()).tolist()
+    last = max(order.index(i) for i in range(31, 41)) + 1
     return (
         f"same profile: the tail is complete at N = {last}, {result.m3 - last} sizes before"
         " regime V"

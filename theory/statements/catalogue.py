@@ -265,12 +265,20 @@ def _near(query: str) -> list[str]:
             {entry.equation for entry in entries() if entry.equation},
             key=lambda equation: (abs(int(equation) - float(number[1])), int(equation)),
         )[:NEAR]
+    return close_names(query, NEAR, cutoff=0.4) or close_names(query, NEAR)
+
+
+def close_names(query: str, most: int, *, cutoff: float = 0.0) -> list[str]:
+    """Return names and parts similar to `query`, at most `most`, best first.
+
+    Example:
+        >>> close_names("theorm 1", 1)
+        ['Theorem 1']
+    """
     words = [word for entry in entries() for word in (entry.name, entry.part) if word]
     names = {word.lower(): word for word in words}
-    result = get_close_matches(query.lower(), names, n=NEAR, cutoff=0.4) or get_close_matches(
-        query.lower(), names, n=NEAR, cutoff=0.0
-    )
-    return [names[key] for key in result]
+    close = get_close_matches(query.lower(), names, n=most, cutoff=cutoff)
+    return [names[key] for key in close]
 
 
 def part_of(name: str) -> str:

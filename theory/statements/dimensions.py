@@ -18,14 +18,10 @@ POWERS: dict[str, int] = {"": 0, "norm": 1, "norm²": 2, "norm⁴": 4, "norm⁻�
 """Power of the unit of value norms for each unit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Fault:
-    """A place where dimensions do not agree.
+    """A place where dimensions do not agree: the inconsistent expression, and what is wrong."""
 
-    statement: name of the entry. where: the inconsistent expression. what: description.
-    """
-
-    statement: str
     where: sp.Basic
     what: str
 
@@ -34,7 +30,7 @@ class Fault:
 class _Walk:
     """One pass through an expression that collects all faults."""
 
-    wrong: list[tuple[sp.Basic, str]] = field(default_factory=list)
+    wrong: list[Fault] = field(default_factory=list)
 
     def power(self, node: sp.Basic) -> sp.Expr | None:
         """Return the power of the unit; None for 0 and infinities, which have any dimension."""
@@ -70,13 +66,14 @@ class _Walk:
         if len(known) > 1:
             listed = ", ".join(map(str, sorted(known, key=str)))
             what = f"unequal powers of the norm, {listed}, are added or compared"
-            self.wrong.append((node, what))
+            self.wrong.append(Fault(node, what))
         return min(known, key=str) if known else None
 
     def _of_power(self, node: sp.Pow) -> sp.Expr | None:
         base, exponent = self.power(node.base), self.power(node.exp)
         if exponent not in (None, 0):
-            self.wrong.append((node.exp, f"an exponent in norm^{exponent}, expected a pure number"))
+            what = f"an exponent in norm^{exponent}, expected a pure number"
+            self.wrong.append(Fault(node.exp, what))
         return None if base is None else base * node.exp
 
     def _unitless(self, node: sp.Basic) -> sp.Expr:
@@ -86,17 +83,16 @@ class _Walk:
             logic = isinstance(node, Indicator | sp.logic.boolalg.BooleanFunction)
             if power not in (None, 0) and not logic:
                 argument = f"an argument of {node.func.__name__} in norm^{power}"
-                self.wrong.append((part, f"{argument}, expected a pure number"))
+                self.wrong.append(Fault(part, f"{argument}, expected a pure number"))
         return sp.S.Zero
 
 
 def check(entry: Entry) -> tuple[Fault, ...]:
     """Return every dimensional fault of a statement; empty if both sides have its units."""
     walk = _Walk()
-    power = walk.power(entry.expression.doit() if entry.as_written else entry.expression)
+    power = walk.power(entry.evaluated)
     expected = POWERS[entry.units]
-    faults = [Fault(statement=entry.name, where=where, what=what) for where, what in walk.wrong]
     if power is not None and sp.simplify(power - expected) != 0:
         what = f"the right side is in norm^{power}, the left in norm^{expected}"
-        faults.append(Fault(statement=entry.name, where=entry.expression, what=what))
-    return tuple(faults)
+        walk.wrong.append(Fault(entry.expression, what))
+    return tuple(walk.wrong)

@@ -69,7 +69,7 @@ def render(entry: Entry, style: Style) -> str:
         )
         return " ".join([entry.left_latex, *members])
     if style == "python":
-        source = _python(_evaluated(entry))
+        source = _python(entry.evaluated)
         imports = [
             f"import {module}\n" for module in ("math", "scipy.special") if f"{module}." in source
         ]
@@ -117,17 +117,16 @@ def render_erratum(erratum: Erratum, style: Style) -> str:
 
 def _erratum_record(erratum: Erratum) -> dict[str, object]:
     words = ("number", "title", "grade", "printed", "why", "true", "equations")
-    result = erratum.counterexample()
-    numbers = ("what", "given", "printed", "true")
+    numbers = erratum.counterexample()
     return {name: getattr(erratum, name) for name in words} | {
-        "counterexample": {name: getattr(result, name) for name in numbers}
-        | {"compared": erratum.compared}
+        "counterexample": {
+            "what": erratum.filled(erratum.what),
+            "given": erratum.filled(erratum.given),
+            "printed": numbers.printed,
+            "true": numbers.true,
+            "compared": erratum.compared,
+        }
     }
-
-
-def _evaluated(entry: Entry) -> sp.Basic:
-    """Return the expression in the default order of sympy."""
-    return entry.expression.doit() if entry.as_written else entry.expression
 
 
 def _statement(entry: Entry) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 import sympy as sp
 
-from theory.symbolic.operations import Mean, SumOver
+from theory.symbolic.operations import Mean, SumOver, Written
 from theory.symbolic.record import (
     MEANS,
     MODEL_G,
@@ -83,16 +83,11 @@ K_var = nonnegative("K_var", "V_K", "variance of the count")
 K_cov = reals("K_cov", "C^K", "covariance of the count indicators of two tokens")
 
 
-class _OfNormal(sp.Function):
-    """A function of the standard normal: `tex` and `python` are its names in print."""
+class _OfNormal(Written):
+    """A function of the standard normal; `python` is a format of its argument."""
 
     is_positive = True
-    tex = python = ""
-
-    def _latex(self, printer: Any, exp: Any = None) -> str:
-        return (
-            rf"{self.tex}{f'^{{{exp}}}' if exp else ''}\left({printer._print(self.args[0])}\right)"
-        )
+    python = ""
 
     def _pythoncode(self, printer: Any) -> str:
         return self.python.format(printer._print(self.args[0]))
@@ -101,7 +96,8 @@ class _OfNormal(sp.Function):
 class Phi(_OfNormal):
     """Distribution function of the standard normal."""
 
-    tex, python = r"\Phi", "(math.erfc(-({})/math.sqrt(2))/2)"
+    text, tex = "Phi({})", r"\Phi\left({}\right)"
+    python = "(math.erfc(-({})/math.sqrt(2))/2)"
 
     def _eval_evalf(self, prec: int) -> sp.Expr:
         return (sp.erfc(-self.args[0] / sp.sqrt(2)) / 2)._eval_evalf(prec)
@@ -110,13 +106,11 @@ class Phi(_OfNormal):
 class NormalDensity(_OfNormal):
     """Density of the standard normal."""
 
-    tex, python = r"\varphi", "(math.exp(-({})**2/2)/math.sqrt(2*math.pi))"
+    text, tex = "phi({})", r"\varphi\left({}\right)"
+    python = "(math.exp(-({})**2/2)/math.sqrt(2*math.pi))"
 
     def _eval_evalf(self, prec: int) -> sp.Expr:
         return (sp.exp(-(self.args[0] ** 2) / 2) / sp.sqrt(2 * sp.pi))._eval_evalf(prec)
-
-    def _sympystr(self, printer: Any) -> str:
-        return f"phi({printer._print(self.args[0])})"
 
 
 # Moments given t. y_l = b_l s + e_l with e_l independent of s, and D_l = ‖(1−b_l)s − e_l‖²

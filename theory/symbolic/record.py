@@ -178,6 +178,11 @@ class Entry:
         return of_print and not self.part.startswith("Table")
 
     @property
+    def evaluated(self) -> sp.Basic:
+        """Return the expression in the default order of sympy."""
+        return self.expression.doit() if self.as_written else self.expression
+
+    @property
     def source(self) -> str:
         """Return the source: the paper and the place in it, or that it is not in print."""
         places = [

@@ -128,7 +128,9 @@ def find_crossing(
     if reaches.any():
         first = int(reaches.argmax())
         if parameter == "N":
-            value = _end_of_run(values, reaches, first)
+            # the end of the first run: bounds rise again near N = L, where few are unselected
+            missed = np.flatnonzero(~reaches[first:])
+            value = float(values[first + missed[0] - 1] if missed.size else values[-1])
         elif parameter == "d":
             value = _bisected(bound_at, target, values, first)
         else:
@@ -195,14 +197,6 @@ def _searched(
             f" {parameter}=0.1:2."
         )
     return (np.geomspace if low > 0 else np.linspace)(low, high, SCAN)
-
-
-def _end_of_run(values: FloatArray, reaches: BoolArray, first: int) -> float:
-    """Return the end of the first run of sizes that reach the target; near N = L bounds rise again,
-    since few tokens are unselected.
-    """
-    missed = np.flatnonzero(~reaches[first:])
-    return float(values[first + missed[0] - 1] if missed.size else values[-1])
 
 
 def _bisected(bound_at: Bound, target: float, values: FloatArray, first: int) -> float:

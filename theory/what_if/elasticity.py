@@ -19,7 +19,8 @@ import numpy as np
 from theory.arrays import FloatArray
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
-from theory.what_if.grid import WITH_KAPPA, Grid, gram_at, heads_of, similarity_of
+from theory.head.results import UNDER_MODEL_G
+from theory.what_if.grid import Grid, gram_at, heads_of, similarity_of
 from theory.what_if.parameters import GRAM, PARAMETERS, Question
 
 STEP: Final = 1e-4
@@ -141,7 +142,7 @@ def _varying_parameters(grid: Grid, question: Question) -> list[str]:
     used = {
         "c": question.decay != "exponential",
         "stretch": question.decay == "stretched",
-        "kappa": question.edition in WITH_KAPPA,
+        "kappa": question.edition not in UNDER_MODEL_G,
     }
     if question.measured is not None:
         used |= dict.fromkeys((*GRAM, "L"), False)

@@ -7,14 +7,14 @@ Source: arXiv 2602.01893, Assumption 2, which it replaces; erratum 9. Unitless. 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from theory.arrays import FloatArray
 from theory.errors import InputError
 from theory.head.gram import LagGram, as_matrix, is_feasible, smallest_eigenvalue
-from theory.head.projection import project
+from theory.head.projection import Projection, project
 
 SYMMETRY = 1e-5
 """Largest difference of cos(v_i, v_j) and cos(v_j, v_i): float32 rounding."""
@@ -24,18 +24,12 @@ UNIT = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Measured:
-    """A feasible Gram of `tokens` tokens, the sink first.
-
-    kind: projection ("none", "sink": ρ₀ moved to its edge, "nearest": nearest positive semidefinite
-    matrix). distance: |Δρ₀| or the Frobenius norm of the change. rho0: requested cosine with the
-    sink for a lag profile, None for a matrix.
+class Measured(Projection):
+    """A feasible Gram of `tokens` tokens, the sink first. rho0: requested cosine with the sink for
+    a lag profile, None for a matrix.
     """
 
-    gram: LagGram | FloatArray
     tokens: int
-    kind: Literal["none", "sink", "nearest"] = "none"
-    distance: float = 0.0
     rho0: float | None = None
 
 

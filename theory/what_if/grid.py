@@ -18,6 +18,7 @@ from theory.arrays import BoolArray, FloatArray
 from theory.errors import InputError
 from theory.head.attention_profile import many_weights
 from theory.head.gram import Gram, LagGram, decaying
+from theory.head.results import UNDER_MODEL_G
 from theory.what_if.parameters import GRAM, PARAMETERS, PROFILE, Question
 
 AT_ONCE: Final = 2**21
@@ -37,9 +38,6 @@ A_PROFILE: Final = 1500
 
 A_SELECTION: Final = 64
 """Bytes for the selection of one profile at one N."""
-
-WITH_KAPPA: Final = ("printed", "repaired")
-"""Editions with the constant κ in their tails."""
 
 Profile = tuple[tuple[int, ...], dict[str, float]]
 """Parameters of a point: index along their axes, and values by name."""
@@ -162,7 +160,7 @@ def _refuse_without_effect(
         ),
         (
             "kappa",
-            question.edition in WITH_KAPPA,
+            question.edition not in UNDER_MODEL_G,
             f"the {question.edition} edition has no such constant",
             "--edition printed or repaired",
         ),

@@ -16,6 +16,7 @@ import numpy as np
 from theory.arrays import FloatArray, selection_order
 from theory.editions.printed import Margins, expected_losses, harmonic, printed_margins
 from theory.head.ranked import Extremes, extremes_of
+from theory.head.results import EDITIONS
 from theory.what_if.grid import (
     Grid,
     Similarity,
@@ -190,7 +191,7 @@ def _pointwise(grid: Grid, similarity: Similarity) -> Arrays:
     """Evaluate any edition by `theory.envelopes`, once for each Gram, length, d and κ."""
     from theory.evaluate.envelopes import envelopes
 
-    flags = ("reliable",) if grid.question.edition in ("conditional", "predicted") else ()
+    flags = ("reliable",) if EDITIONS[grid.question.edition].flagged else ()
     names = (*grid.question.bounds, "margin", "margin_sink", *flags)
     out = {name: np.full([len(values) for values in grid.axes.values()], np.nan) for name in names}
     sizes = grid.of_parameter("N").astype(np.int64)

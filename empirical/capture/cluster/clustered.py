@@ -18,8 +18,8 @@ import torch
 from numpy.typing import NDArray
 
 from empirical.capture.cluster.tasks import Awaited, connected, in_order
-from empirical.capture.identity import versions
 from empirical.capture.measuring import Batch, Measured, Measuring
+from empirical.capture.versions import MEASURING, versions
 from empirical.errors import InputError
 from empirical.sources.models import LoadedModel
 from empirical.store.journal import Entry, Place
@@ -130,5 +130,5 @@ def clustered(cluster: str | Client, load: Callable[[], LoadedModel]) -> Iterato
 
         threads = None if started is None else max(1, torch.get_num_threads() // started)
         name = f"geostat-{uuid.uuid4()}"
-        with installed(client, Measurer(load, versions(), threads), name):
+        with installed(client, Measurer(load, versions(MEASURING), threads), name):
             yield Clustered(client, name)

@@ -8,32 +8,20 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 import numba
 from distributed import Client, Worker, WorkerPlugin, get_worker
 from threadpoolctl import threadpool_limits
 
+from empirical.capture.versions import versions
 from empirical.errors import InputError
-
-LIBRARIES: Final = ("numpy", "scipy", "numba", "lmfit", "xarray")
-"""Libraries whose version can change a number derived from measurements."""
 
 TIMES: Final = 4
 """Attempts to send a plugin to the workers if a worker leaves each time."""
 
 PAUSE: Final = 0.5
 """Seconds between attempts, until the scheduler notices a lost worker."""
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of geostat and of LIBRARIES in this process."""
-    try:
-        geostat_version = version("attention-geostat")
-    except PackageNotFoundError:
-        geostat_version = "unknown"
-    return {"geostat": geostat_version} | {name: version(name) for name in LIBRARIES}
 
 
 class SameVersions(WorkerPlugin):
@@ -47,9 +35,6 @@ class SameVersions(WorkerPlugin):
 
     refusal = ""
 
-    here = staticmethod(versions)
-    """Versions in this process."""
-
     def __init__(self, versions: Mapping[str, str], threads: int | None) -> None:
         self.versions, self.threads = versions, threads
 
@@ -57,11 +42,11 @@ class SameVersions(WorkerPlugin):
         """Refuse a worker with other versions; the InputError names the first library that differs.
         Ctrl-C is left to the first process, which ends the workers that it started.
         """
-        found = self.here()
+        found = versions(self.versions)
         for name, wanted in self.versions.items():
-            if found.get(name) != wanted:
+            if found[name] != wanted:
                 self.refusal = (
-                    f"worker {worker.address}: has {name} {found.get(name)}, this run has {wanted}."
+                    f"worker {worker.address}: has {name} {found[name]}, this run has {wanted}."
                     " Install the same version there."
                 )
                 raise InputError(self.refusal)

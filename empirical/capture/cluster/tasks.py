@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from empirical.errors import InputError
 
@@ -152,7 +152,6 @@ def _answering(address: str) -> Iterator[Client]:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Made = TypeVar("Made", covariant=True)
 
 LOOK: Final = 1.0
 """Seconds between checks for workers while waiting."""
@@ -213,18 +212,8 @@ class Awaited(Generic[Result]):
         )
 
 
-class Task(Protocol[Made]):
-    """A task that runs elsewhere."""
-
-    def result(self) -> Made:
-        """Wait for the result; raise the task's error."""
-
-    def cancel(self) -> None:
-        """Cancel the task."""
-
-
 def in_order(
-    submit: Callable[[Item], Task[Result]], items: Iterable[Item], ahead: Callable[[], int]
+    submit: Callable[[Item], Awaited[Result]], items: Iterable[Item], ahead: Callable[[], int]
 ) -> Generator[Result, None, None]:
     """Yield the result of each item, in order.
 
@@ -234,7 +223,7 @@ def in_order(
         ahead: most tasks in progress now, at least one. The next starts only when the first result
             was taken, so a slow consumer is not overrun.
     """
-    in_progress: deque[Task[Result]] = deque()
+    in_progress: deque[Awaited[Result]] = deque()
 
     def take_first() -> Result:
         result = in_progress[0].result()  # after Ctrl-C it is still in progress
@@ -272,7 +261,8 @@ def mapping(cluster: str | Client) -> Iterator[Mapper]:
     with connected(cluster) as (client, started):
         import numba
 
-        from empirical.capture.cluster.plugins import FunctionPlugin, call, installed, versions
+        from empirical.capture.cluster.plugins import FunctionPlugin, call, installed
+        from empirical.capture.versions import DERIVING, versions
 
         threads = None if started is None else max(1, numba.config.NUMBA_NUM_THREADS // started)
 
@@ -284,7 +274,7 @@ def mapping(cluster: str | Client) -> Iterator[Mapper]:
                     client, client.submit(call, name, "run", task, pure=False), "the run"
                 )
 
-            with installed(client, FunctionPlugin(work, versions(), threads), name):
+            with installed(client, FunctionPlugin(work, versions(DERIVING), threads), name):
                 yield from in_order(submit, tasks, lambda: AHEAD * len(client.nthreads()))
 
         yield mapped

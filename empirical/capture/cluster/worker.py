@@ -19,7 +19,7 @@ from distributed import Worker, get_worker
 from numpy.typing import NDArray
 
 from empirical.capture.cluster.plugins import SameVersions
-from empirical.capture.identity import differing, versions
+from empirical.capture.identity import differing
 from empirical.capture.measuring import Batch, Measured, Measuring
 from empirical.capture.observers import Buffers
 from empirical.capture.source import Tapped
@@ -34,8 +34,6 @@ from empirical.store.shards import Drafts, drafted
 
 class Measurer(SameVersions):
     """Worker plugin that loads the model on first use, and measures one batch at a time."""
-
-    here = staticmethod(versions)
 
     def __init__(
         self, load: Callable[[], LoadedModel], versions: Mapping[str, str], threads: int | None

@@ -7,8 +7,6 @@ numpy, torch and this room's sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -40,20 +38,6 @@ def wide(device: torch.device) -> torch.dtype:
     deviation of nearly equal cosines is up to 3·10⁻⁴.
     """
     return torch.float32 if device.type == "mps" else torch.float64
-
-
-@contextmanager
-def full_products() -> Iterator[None]:
-    """Multiply in full float32, whatever the caller allows: TF32 would move cosines by 10⁻³."""
-    before = torch.get_float32_matmul_precision()
-    if before == "highest":
-        yield
-        return
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ def measure_layer(
     n: Any,
     *,
     sink: bool,
-    convention: Convention | str = Convention.PAPER,
+    convention: Convention = Convention.PAPER,
     positions: int | None = None,
     budget: int = grids.BYTES,
 ) -> dict[str, Tensor]:
@@ -54,17 +54,16 @@ def measure_layer(
     lags = grids.lags(tokens, tokens if positions is None else positions, sink, alpha.device)
     grid = grids.grid(n, tokens, len(alpha), alpha.device)
     order = by_weight(alpha)
-    with grids.full_products():
-        norm, unit = cosines.reversed_units(values)
-        sums = cosines.Sums(unit, lags)
-        neighbours = Neighbours(order, norm, grid, sink=sink)
-        group = len(alpha) // len(values)
-        for chunk in cosines.chunks(unit, len(grid.n), group, budget):
-            if len(grid.n):
-                neighbours.add(chunk)
-            sums.add(chunk)
-        by_size = _by_size(alpha, values, norm, order, grid, Convention(convention), sink, budget)
-        summaries = sums.summaries(norm, unit)
+    norm, unit = cosines.reversed_units(values)
+    sums = cosines.Sums(unit, lags)
+    neighbours = Neighbours(order, norm, grid, sink=sink)
+    group = len(alpha) // len(values)
+    for chunk in cosines.chunks(unit, len(grid.n), group, budget):
+        if len(grid.n):
+            neighbours.add(chunk)
+        sums.add(chunk)
+    by_size = _by_size(alpha, values, norm, order, grid, convention, sink, budget)
+    summaries = sums.summaries(norm, unit)
     curved = grid.scatter(torch.cat([by_size, neighbours.measured()]))
     names = (*MEASURES, *NAMES, "rho_in", "rho_out")
     return {

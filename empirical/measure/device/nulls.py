@@ -56,15 +56,13 @@ def measure_drawn(
     *,
     orders: Tensor,
     drawn: Tensor,
-    convention: Convention | str = Convention.PAPER,
+    convention: Convention = Convention.PAPER,
 ) -> dict[str, Tensor]:
     """Measure both baselines for given draws: `orders` of tokens, (head, token), and values in
     `drawn` directions, (kv_head, token, dimension). Other arguments as of `measure_layer`.
     """
-    convention = Convention(convention)
-    with grids.full_products():
-        selected = separability(alpha, values, n, orders, convention)
-        with_directions = separability(alpha, drawn, n, convention=convention)
+    selected = separability(alpha, values, n, orders, convention)
+    with_directions = separability(alpha, drawn, n, convention=convention)
     both = torch.stack([selected, with_directions], dim=2)
     return dict(zip(MEASURES, both.unbind(0), strict=True))
 
@@ -76,7 +74,7 @@ def measure_layer(
     n: Any,
     *,
     seeds: Sequence[Sequence[int]],
-    convention: Convention | str = Convention.PAPER,
+    convention: Convention = Convention.PAPER,
 ) -> dict[str, Tensor]:
     """Measure both baselines of every head of one document's layer, or of several layers with
     concatenated heads and a seed each, as of the reference.

@@ -18,7 +18,7 @@ from empirical.measure.device import grids, nulls
 from empirical.measure.device.selection import separability
 from empirical.measure.queries import Row, alike, near_last
 from empirical.measure.selection import MEASURES, Convention, Sizes
-from empirical.schema import BY_QUERY
+from empirical.schema import BY_QUERY, f_scores
 
 
 @torch.no_grad()
@@ -27,18 +27,17 @@ def measure_layer(
     values: Tensor,
     n: Any,
     *,
-    convention: Convention | str = Convention.PAPER,
+    convention: Convention = Convention.PAPER,
 ) -> dict[str, Tensor | np.ndarray]:
     """Measure every query of one document's layer, and average over queries; arguments and
     variables as of the reference. Counts do not depend on measurements and are NumPy arrays.
     """
-    convention = Convention(convention)
     counted, queries = alike(rows), len(rows)
     rows = [rows[query] for query in counted]
     tokens = np.array([row.alpha.shape[1] for row in rows])
     measures = _separability(rows, values, n, convention, None)
     precision, recall = measures[:, 0], measures[:, 1]
-    f_outer, f_inner = _f_scores(precision, recall, convention)
+    f_outer, f_inner = f_scores(precision, recall, convention)
     curves = {"precision": precision, "recall": recall, "f_outer": f_outer, "f_inner": f_inner}
     out: dict[str, Tensor | np.ndarray] = {name: _mean(curve) for name, curve in curves.items()}
     for name in BY_QUERY:
@@ -61,12 +60,11 @@ def null_layer(
     n: Any,
     *,
     seeds: Sequence[Sequence[int]],
-    convention: Convention | str = Convention.PAPER,
+    convention: Convention = Convention.PAPER,
 ) -> dict[str, Tensor]:
     """Measure both null baselines of every query of one document's layer, averaged over queries, as
     the reference does; or of several layers with concatenated heads and a seed each.
     """
-    convention = Convention(convention)
     rows = [rows[query] for query in alike(rows)]
     directions: list[Tensor] = []
     orders_by_layer: list[list[Tensor]] = []
@@ -105,20 +103,10 @@ def _separability(
     """Return `MEASURES` of selections by `orders` or by weight, (query, measure, head, n)."""
     measured = []
     by_weight: list[Tensor | None] = [None] * len(rows)
-    with grids.full_products():
-        for row, order in zip(rows, orders or by_weight, strict=True):
-            seen = values[:, row.first : row.position + 1]
-            measured.append(separability(_weights(row), seen, n, order, convention))
+    for row, order in zip(rows, orders or by_weight, strict=True):
+        seen = values[:, row.first : row.position + 1]
+        measured.append(separability(_weights(row), seen, n, order, convention))
     return torch.stack(measured)
-
-
-def _f_scores(precision: Tensor, recall: Tensor, convention: Convention) -> tuple[Tensor, Tensor]:
-    """Return F(r_max) and F(r_min), as `schema.f_scores` defines them."""
-    if convention is not Convention.FOLLOWUP:
-        return 2 * precision / (1 + precision), 2 * recall / (1 + recall)
-    total = precision + recall
-    both = torch.where(total > 0, 2 * precision * recall / total, total)
-    return both, both
 
 
 def _profiles(weights: Sequence[Tensor]) -> dict[str, Tensor | np.ndarray]:

@@ -93,7 +93,7 @@ def balls(selected: Selected, grid: Grid, convention: Convention, budget: int) -
     y, s = selected.y, selected.s
     squares = torch.linalg.vector_norm(y, dim=-1, dtype=s.dtype).square().to(y.dtype)
     columns = torch.arange(grid.tokens, device=y.device)
-    strict = convention is Convention.FOLLOWUP
+    strict = convention == Convention.FOLLOWUP
     step = max(budget // (len(y) * grid.tokens * DISTANCE), 1)
     parts = [
         _some_sizes(y, part, squares, size, columns, strict)

@@ -29,9 +29,10 @@ from geostat.datasets.separability import STATISTICS
 from geostat.datasets.tokens import kv_head_of_head, layer_tokens
 from geostat.errors import InputError
 from geostat.statistics.arrays import FloatArray
-from theory.editions.predicted.predict import predict
+from theory.editions.predicted.predict import predict_head
 from theory.editions.sharp.sharp_law import in_threads
 from theory.head.gram import as_matrix
+from theory.head.inputs import checked_input
 
 ONLY_WEIGHTS: Final = "all but weights"
 """Norms and cosines measured, weights fitted; named as in `cost_of_assumptions`."""
@@ -206,12 +207,12 @@ def _predicted(profile: Profile, grid: np.ndarray) -> Prediction:
     values, reliable = np.full((len(STATISTICS), len(grid)), np.nan), np.full(len(grid), np.nan)
     below = grid < len(profile.alpha)
     if below.any():
-        result = predict(
+        head = checked_input(
             *(profile.alpha, profile.norms, profile.matrix, profile.dimension, grid[below]),
             sink=profile.sink,
             feasible=True,
-            convention=profile.convention,
         )
+        result = predict_head(head, profile.convention)
         values[:, below] = np.stack([getattr(result, name) for name in STATISTICS])
         reliable[below] = result.reliable
     return Prediction(values=values, reliable=reliable)

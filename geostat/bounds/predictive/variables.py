@@ -200,10 +200,8 @@ def numbers_of(
 
 
 def _nearer_than_other_heads(mae: FloatArray) -> FloatArray:
-    """Return the share of heads for which each source has a lower error than the other heads' mean.
-
-    `mae` has shape (source, layer, head); its last source but one is the mean of the other heads.
-    """
+    """Return by source the share of heads whose error, (source, layer, head), is the smaller."""
+    # the last source but one is the mean of the other heads
     counted = np.isfinite(mae) & np.isfinite(mae[-2])
     share = ratio((counted & (mae < mae[-2])).sum(axis=(1, 2)), counted.sum(axis=(1, 2)))
     share[-2] = np.nan

@@ -1,3 +1,1 @@
-"""What heads are good for: losses where single heads, budgets and regimes are cut, and what tells
-them.
-"""
+"""Loss increase from ablating heads, and whether geometry predicts it (`geostat ablate`)."""

@@ -3,7 +3,7 @@ r"""Allocation of a token budget among heads: sizes N_h with fixed Σ_h N_h.
 Allocations of B tokens per head: uniform; equal selected mass; proportional to exp(entropy), the
 effective number of tokens; proportional to 1 − F or to F (geometry, in both directions); and greedy
 by the measured losses of single heads, which is optimal if these losses are additive. Every head
-has from 1 to T tokens. Imports numpy and xarray.
+has from 1 to T tokens. Imports numpy, scipy.optimize and xarray.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import leave_one_out_mean
@@ -148,11 +149,15 @@ def greedy(losses: Mapping[int, FloatArray], budget: int, tokens: int) -> IntArr
     sizes = np.array([*grid, tokens])
     if grid[0] > 1:
         raise ValueError("losses at N = 1 are missing")
-    steps = sorted(
-        (slope, head, int(start), int(stop))
-        for head, curve in enumerate(curves)
-        for slope, start, stop in _hull(sizes, curve)
-    )
+    steps: list[tuple[float, int, int, int]] = []
+    for head, curve in enumerate(curves):
+        # Slopes of the lower convex hull are the isotonic regression of those between sizes.
+        widths = np.diff(sizes)
+        corners = isotonic_regression(np.diff(curve) / widths, weights=widths).blocks
+        for first, last in pairwise(corners):
+            start, stop = int(sizes[first]), int(sizes[last])
+            steps.append((float(curve[last] - curve[first]) / (stop - start), head, start, stop))
+    steps.sort()
     allocation = np.ones(len(curves), dtype=np.int64)
     remaining = budget * len(curves) - len(curves)
     for slope, head, start, stop in steps:
@@ -164,25 +169,6 @@ def greedy(losses: Mapping[int, FloatArray], budget: int, tokens: int) -> IntArr
     if remaining <= 0:
         return allocation
     return _rounded(allocation.astype(float), budget * len(curves), tokens)
-
-
-def _hull(sizes: IntArray, curve: FloatArray) -> list[tuple[float, int, int]]:
-    """Return the segments of the lower convex hull of a curve as (slope, start, stop)."""
-    corners = [0]
-    for index in range(1, len(sizes)):
-        while len(corners) > 1 and _slope(sizes, curve, corners[-1], index) <= _slope(
-            sizes, curve, corners[-2], corners[-1]
-        ):
-            corners.pop()
-        corners.append(index)
-    return [
-        (_slope(sizes, curve, start, stop), int(sizes[start]), int(sizes[stop]))
-        for start, stop in pairwise(corners)
-    ]
-
-
-def _slope(sizes: IntArray, curve: FloatArray, start: int, stop: int) -> float:
-    return float((curve[stop] - curve[start]) / (sizes[stop] - sizes[start]))
 
 
 def _rounded(exact: FloatArray, total: int, tokens: int) -> IntArray:

@@ -9,39 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 import numpy as np
 import xarray as xr
 
-from empirical.schema import Quantity
-from geostat.analyses.effective_size import Cell, crossing, curve_of, next_size, star
+from geostat.analyses.effective_size import Cell, crossing, curve_of, star
+from geostat.datasets.table import quantities
 from geostat.datasets.variable import Value, stacked, variables
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import Estimate, jackknife
 
 SCOPE: Final = "last {} tokens"
-_estimate = partial(Quantity, estimated=True, equation="arXiv 2609.37879")
-VARIABLES: Final = (
-    _estimate(
-        "context_n_star",
-        "effective attention set size with the last L tokens of the window as context",
-        *("tokens", r"N^*_\tau"),
-        dims=("mode", "context"),
-    ),
-    Quantity(
-        "context_loss",
-        "mean next-token loss with the last L tokens of the window as context",
-        *("nats", r"\mathrm{NLL}"),
-        dims=("context", "document"),
-    ),
-    _estimate(
-        "context_power",
-        "exponent of the growth of N* with L, by least squares on logarithms",
-        symbol=r"\gamma",
-        dims=("mode",),
-    ),
+VARIABLES: Final = quantities(
+    r"""
+    context_n_star | tokens | N^*_\tau | effective attention set size with the last L tokens of the
+        window as context | dims: mode context | estimated
+    context_loss | nats | \mathrm{NLL} | mean next-token loss with the last L tokens of the window
+        as context | dims: context document | none
+    context_power | 1 | \gamma | exponent of the growth of N* with L, by least squares on logarithms
+        | estimated
+    """,
+    dims=("mode",),
+    equation="arXiv 2609.37879",
 )
 
 
@@ -70,9 +60,8 @@ def context_dataset(losses: Mapping[Cell, FloatArray], tau: float) -> xr.Dataset
         for context in contexts:
             key = plain_cell(context)
             plain, curve = losses[key], curve_of(losses, key.scope, "attention", mode)
-            complete = bool(curve) and next_size(plain, curve, [tau], context) is None
-            row.append(star(plain, curve, tau, context) if complete else _unknown(len(plain)))
-            if complete:
+            row.append(star(plain, curve, tau, context))
+            if np.isfinite(row[-1].value):
                 crossings[context] = crossing(plain, curve, tau, context)
         stars.append(stacked(row))
         powers.append(replace(power(crossings), without=None))
@@ -101,14 +90,10 @@ def power(crossings: Mapping[int, tuple[FloatArray, FloatArray]]) -> Estimate:
     0.5
     """
     if len(crossings) < 2 or all(value <= 1 for value, _ in crossings.values()):
-        return _unknown(2)
+        return jackknife(np.array(np.nan), np.full(2, np.nan))
     logs = np.log([float(context) for context in crossings])
     weights = (logs - logs.mean()) / ((logs - logs.mean()) ** 2).sum()
     value, without = (
         np.log(np.stack([pair[part] for pair in crossings.values()])) for part in (0, 1)
     )
     return jackknife(np.asarray(weights @ value), without.T @ weights)
-
-
-def _unknown(documents: int) -> Estimate:
-    return jackknife(np.array(np.nan), np.full(documents, np.nan))

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import xarray as xr
 
-from empirical.schema import Quantity
 from geostat.analyses.effective_size import PLAIN, Cell
 from geostat.analyses.head_regime_rules import REGIMES
+from geostat.datasets.table import quantities
 from geostat.datasets.variable import Value, entries, interval, known, variables, words_along
 from geostat.experiments.ablation.budgets import GEOMETRY, WAYS
 from geostat.experiments.ablation.context import VARIABLES as CONTEXT
@@ -26,7 +25,6 @@ from geostat.experiments.ablation.heads import (
     FEATURES,
     GAIN,
     HEADS,
-    RISE,
     along_sizes,
     heads_dataset,
     of_regime,
@@ -35,51 +33,37 @@ from geostat.experiments.ablation.heads import (
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import document_mean
 
-_of_cell = partial(Quantity, dims=("cell",))
-CELLS: Final = (
-    Quantity(
-        *("plain_loss", "mean next-token loss without ablation", "nats", r"\mathrm{NLL}"),
-        dims=("document",),
-    ),
-    Quantity("loss", "mean next-token loss under ablation", "nats", dims=("cell", "document")),
-    _of_cell("cell_scope", "name of the ablated heads"),
-    _of_cell("cell_rule", "rule that selects tokens, or allocation of a budget"),
-    _of_cell("cell_mode", "treatment of unselected tokens"),
-    _of_cell("cell_n", "selected tokens per head; 0: none", "tokens"),
+CELLS: Final = quantities(
+    r"""
+    plain_loss | nats | \mathrm{NLL} | mean next-token loss without ablation | dims: document
+    loss | nats | - | mean next-token loss under ablation | dims: cell document
+    cell_scope | 1 | - | name of the ablated heads
+    cell_rule | 1 | - | rule that selects tokens, or allocation of a budget
+    cell_mode | 1 | - | treatment of unselected tokens
+    cell_n | tokens | - | selected tokens per head; 0: none
+    """,
+    dims=("cell",),
 )
-_of_budget = partial(Quantity, dims=("mode", "budget", "way"), estimated=True)
-BUDGETS: Final = (
-    _of_budget(
-        "budget_rise",
-        "relative rise of the loss under a budget of tokens per head, mean over documents",
-        symbol=RISE,
-    ),
-    _of_budget(
-        "budget_less_mass",
-        "rise of the loss minus the rise with equal selected mass, mean over documents",
-        symbol=rf"\Delta {RISE}",
-    ),
+BUDGETS: Final = quantities(
+    r"""
+    budget_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}} | relative rise of the loss under a budget
+        of tokens per head, mean over documents | estimated
+    budget_less_mass | 1 | \Delta \Delta\mathrm{NLL}_{\mathrm{rel}} | rise of the loss minus the
+        rise with equal selected mass, mean over documents | estimated
+    """,
+    dims=("mode", "budget", "way"),
 )
-_of_cut = partial(Quantity, dims=("regime", "cut"))
-REGIME: Final = (
-    _of_cut(
-        "regime_rise",
-        "relative rise of the loss with ablated heads of a regime, mean over documents",
-        symbol=RISE,
-        estimated=True,
-    ),
-    Quantity("regime_heads", "number of ablated heads", dims=("regime",)),
-    Quantity(
-        "drawn_rise",
-        "mean relative rise of the loss with as many randomly drawn heads ablated",
-        symbol=RISE,
-        dims=("regime", "cut", "draw"),
-    ),
-    _of_cut(
-        "drawn_p",
-        "two-sided permutation p-value of the regime against draws of as many random heads",
-        symbol="p",
-    ),
+REGIME: Final = quantities(
+    r"""
+    regime_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}} | relative rise of the loss with ablated
+        heads of a regime, mean over documents | estimated
+    regime_heads | 1 | - | number of ablated heads | dims: regime
+    drawn_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}} | mean relative rise of the loss with as many
+        randomly drawn heads ablated | dims: regime cut draw
+    drawn_p | 1 | p | two-sided permutation p-value of the regime against draws of as many random
+        heads
+    """,
+    dims=("regime", "cut"),
 )
 RECORDS: Final = (*CELLS, *FEATURES, *HEADS, *BUDGETS, *REGIME, *CONTEXT)
 """Records of /ablation."""

@@ -16,7 +16,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import itemgetter
 from typing import Any, Final
 
@@ -27,7 +26,8 @@ from scipy.special import stdtrit
 from empirical.schema import JACKKNIFE, Quantity
 from geostat.analyses.effective_size import PLAIN, Cell, crossing, crossing_of, star, star_of
 from geostat.analyses.head_regime_rules import REGIMES
-from geostat.datasets.variable import Value, mapped, stacked, variables, words_along
+from geostat.datasets.table import quantities
+from geostat.datasets.variable import Value, stacked, variables, words_along
 from geostat.statistics.arrays import BoolArray, FloatArray, ranks, ratio
 from geostat.statistics.jackknife import (
     LEVEL,
@@ -319,50 +319,27 @@ def _held_out(
 
 GAIN: Final = "geometry adds"
 """Last label along `predictor`: R² of weights and geometry minus R² of weights."""
-RISE: Final = r"\Delta\mathrm{NLL}_{\mathrm{rel}}"
-_estimate = partial(Quantity, estimated=True)
-_of_group = partial(Quantity, dims=("mode", "group"))
-HEADS: Final = (
-    _estimate(
-        "head_rise",
-        "relative rise of the loss with only this head at N selected tokens, mean over documents",
-        symbol=RISE,
-        dims=("mode", "n", "layer", "head"),
-    ),
-    _estimate(
-        "head_n_star",
-        "smallest evaluated N from which the rise is at most tau; the window if there is none",
-        *("tokens", r"N^*_\tau"),
-        more={"interval": JACKKNIFE},
-        dims=("mode", "layer", "head"),
-    ),
-    Quantity(
-        "head_steps_up",
-        "number of steps between evaluated N (and the window) at which the rise grows with N",
-        dims=("mode", "layer", "head"),
-    ),
-    _of_group("group_heads", "number of heads of a group"),
-    _of_group("head_share_of_one", "share of a group's heads with N* = 1", estimated=True),
-    _estimate(
-        "head_needed",
-        "N* that this share of a group's heads does not exceed",
-        *("tokens", r"N^*_\tau"),
-        dims=("mode", "group", "quantile"),
-    ),
-    _estimate(
-        "rank_correlation",
-        "Spearman correlation over heads of a feature with the loss increase from ablation; errors"
-        " over documents and layers",
-        symbol=r"\rho_S",
-        dims=("mode", "outcome", "feature", "controls"),
-    ),
-    _estimate(
-        "r2_held_out_layers",
-        "R² of the ranks of the loss increase on held-out layers; errors over documents and layers",
-        symbol="R^2",
-        dims=("mode", "outcome", "predictor"),
-    ),
-    Quantity("r2_heads", "number of heads behind R²", dims=("mode", "outcome")),
+HEADS: Final = quantities(
+    r"""
+    head_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}} | relative rise of the loss with only this
+        head at N selected tokens, mean over documents | dims: mode n layer head | estimated
+    head_n_star | tokens | N^*_\tau | smallest evaluated N from which the rise is at most tau; the
+        window if there is none | estimated
+    head_steps_up | 1 | - | number of steps between evaluated N (and the window) at which the rise
+        grows with N
+    group_heads | 1 | - | number of heads of a group | dims: mode group
+    head_share_of_one | 1 | - | share of a group's heads with N* = 1 | dims: mode group | estimated
+    head_needed | tokens | N^*_\tau | N* that this share of a group's heads does not exceed |
+        dims: mode group quantile | estimated
+    rank_correlation | 1 | \rho_S | Spearman correlation over heads of a feature with the loss
+        increase from ablation; errors over documents and layers |
+        dims: mode outcome feature controls | estimated
+    r2_held_out_layers | 1 | R^2 | R² of the ranks of the loss increase on held-out layers; errors
+        over documents and layers | dims: mode outcome predictor | estimated
+    r2_heads | 1 | - | number of heads behind R² | dims: mode outcome
+    """,
+    dims=("mode", "layer", "head"),
+    more={"head_n_star": {"interval": JACKKNIFE}},
 )
 FEATURES: Final = (
     *(
@@ -495,9 +472,7 @@ def _of_mode(
         "group_heads": np.array([int(group.sum()) for group in members]),
         **needs_of_groups(plain, curves, tau, tokens, members, complete=complete),
         "head_rise": document_mean(rise.reshape(*rise.shape[:2], layers, heads)),
-        "head_n_star": mapped(
-            stacked(stars), lambda array: array.reshape(layers, heads, *array.shape[1:])
-        ),
+        "head_n_star": stacked(stars, layers, heads),
         "head_steps_up": np.array(steps_up).reshape(layers, heads),
         "rank_correlation": stacked([associations(outcome) for outcome in outcomes.values()]),
         "r2_held_out_layers": stacked([r2 for r2, _ in held_out]),

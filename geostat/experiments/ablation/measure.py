@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from empirical.intervention.cut import Cut, Mode
 from empirical.intervention.rules import attention, nothing
 from empirical.measure.queries import Row, measure_layer
+from empirical.measure.selection import Convention
 from empirical.sources.given import HeldModel
 from empirical.sources.texts import Corpus
 from empirical.store.store import Store
@@ -66,7 +67,6 @@ def measure(
     with session(
         *(options, GROUP, model, documents),
         noun="losses under ablation",
-        target=options.targeted,
         read=cells_of,
         prepare=confronted,
         console=console,
@@ -86,7 +86,7 @@ def _features(store: Store, losses: Losses, options: AblateOptions) -> xr.Datase
     stored = [n for sizes in sizes_held(known, shape).values() for n in sizes]
     requested = (n for n in options.looked_at if n <= losses.token_ids.shape[1])
     sizes = sorted({*requested, *stored, *budgets_held(known)})
-    convention = str(store.attributes["convention"])
+    convention = Convention(store.attributes["convention"])
     rows = losses.console.steps("weights and separability of heads", list(losses.token_ids))
     by_document = [head_features(losses.model, row, sizes, convention) for row in rows]
     measured = {
@@ -221,7 +221,7 @@ def _dataset(
 ) -> xr.Dataset:
     attributes: dict[str, Any] = {
         "target": options.target,
-        "targets": options.targeted.of(options.length),
+        "targets": options.predicted,
         "tokens": options.length,
         "greedy_sizes": _named(options.tried),
         "context_tau": CONTEXT_TAU,
@@ -241,7 +241,7 @@ QUERIES: Final = 16
 
 
 def head_features(
-    model: Any, token_ids: FloatArray, sizes: list[int], convention: str
+    model: Any, token_ids: FloatArray, sizes: list[int], convention: Convention
 ) -> dict[str, FloatArray]:
     """Measure the features of heads in one document with one forward pass.
 

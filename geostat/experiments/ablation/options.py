@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from empirical.intervention.names import MODES, Mode
 from geostat.errors import InputError, one_error, refuse_unknown
-from geostat.experiments.scope import Target
+from geostat.experiments.options import InterventionOptions
 from geostat.options import like, option, takes, with_commas
 from geostat.runs.experiments import by_command
-from geostat.runs.options import MeasurementOptions
 
 if TYPE_CHECKING:
     import torch
@@ -27,7 +25,7 @@ CONTEXT_TAU: Final = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class AblateOptions(MeasurementOptions):
+class AblateOptions(InterventionOptions):
     """Measure the loss increase from ablating heads, and whether geometry predicts it."""
 
     parts: Any = option(
@@ -48,10 +46,10 @@ class AblateOptions(MeasurementOptions):
     contexts: Any = option(
         "64,128,256", "Context lengths for the part context: the last tokens of a window."
     )
-    target: str = option("all", "Predicted tokens: all, or last:K.")
-    documents: int = like(MeasurementOptions, "documents", 4)
-    length: int = like(MeasurementOptions, "length", 256)
-    out: Path = like(MeasurementOptions, "out", Path("ablation"))
+    target: str = like(InterventionOptions, "target")
+    documents: int = like(InterventionOptions, "documents", 4)
+    length: int = like(InterventionOptions, "length", 256)
+    out: Path = like(InterventionOptions, "out", Path("ablation"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,7 +57,6 @@ class AblateOptions(MeasurementOptions):
             self._set(**{name: with_commas(getattr(self, name))})
         for part in self.parts.split(","):
             refuse_unknown(part, PARTS, f"--part {part}:", verb="Name")
-        refuse_unknown(self.mode, (*MODES, "both"), f"--mode {self.mode}:", verb="Use")
         if not isinstance(self.tau, int | float) or not 0 < self.tau < math.inf:
             raise InputError(f"--tau {self.tau}: expected a share above 0. Use for instance .001.")
         if not isinstance(self.draws, int) or not 1 <= self.draws <= 10_000:
@@ -72,18 +69,12 @@ class AblateOptions(MeasurementOptions):
                 f"--sizes {self.sizes}: the greedy budget starts from N = 1, expected 1 among the"
                 " sizes. Add it."
             )
-        self.targeted.refuse_misfit(self.length)
-        self._refuse_misfit(self.length)
+        self._refuse_misfit()
 
     @property
     def measured(self) -> tuple[str, ...]:
         """Parts in the order of measurement."""
         return tuple(part for part in PARTS if part in self.parts.split(","))
-
-    @property
-    def modes(self) -> tuple[Mode, ...]:
-        """Treatments of unselected tokens."""
-        return tuple(mode for mode in MODES if self.mode in (mode, "both"))
 
     @property
     def tried(self) -> tuple[int, ...]:
@@ -106,8 +97,7 @@ class AblateOptions(MeasurementOptions):
         if "context" not in self.measured:
             return ()
         contexts = _numbers("--contexts", self.contexts)
-        targets = self.targeted.targets
-        if targets is None or len(contexts) < 2 or contexts[0] <= targets:
+        if self.targets is None or len(contexts) < 2 or contexts[0] <= self.targets:
             raise InputError(
                 f"--contexts {self.contexts}, --target {self.target}: expected two contexts or"
                 " more, and targets last:K with K below every context. Use for instance --target"
@@ -115,13 +105,9 @@ class AblateOptions(MeasurementOptions):
             )
         return contexts
 
-    @property
-    def targeted(self) -> Target:
-        """Predicted tokens of a window."""
-        return Target(self.target)
-
-    def _refuse_misfit(self, tokens: int) -> None:
+    def _refuse_misfit(self) -> None:
         """Refuse sizes that ablate nothing, and contexts longer than the window."""
+        tokens = self.length
         if self.of_contexts and self.of_contexts[-1] > tokens:
             raise InputError(
                 f"--contexts {self.of_contexts[-1]}: a window has {tokens} tokens. Use fewer, or a"

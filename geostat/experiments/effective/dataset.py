@@ -11,16 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import xarray as xr
 
-from empirical.schema import Quantity
 from geostat.analyses.effective_size import Cell, curve_of, next_size, rises, star
 from geostat.datasets.separability import WITH_F
-from geostat.datasets.variable import Value, entries, interval, known, variables, words_along
+from geostat.datasets.table import quantities
+from geostat.datasets.variable import (
+    Value,
+    entries,
+    interval,
+    known,
+    stacked,
+    variables,
+    words_along,
+)
 from geostat.statistics.arrays import FloatArray, ranks, ratio
 from geostat.statistics.jackknife import Estimate, document_mean, jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
@@ -29,19 +36,15 @@ RANGES: Final = {"all": 1, "from 8": 8}
 """Ranges of N, with the smallest N of each."""
 LEAST: Final = 4
 """Fewest sizes of a correlation."""
-DIMS: Final = ("mode", "statistic", "range")
 SOURCE: Final = "arXiv 2609.37879"
-GEOMETRY: Final = (
-    Quantity(
-        "rank_correlation",
-        "rank correlation over N (powers of two) of a curve, mean over heads and documents, with"
-        " the mean relative rise of the loss",
-        symbol=r"\rho_S",
-        equation=SOURCE,
-        dims=DIMS,
-        estimated=True,
-    ),
-    Quantity("sizes", "number of sizes N in the correlation", dims=("mode", "range")),
+GEOMETRY: Final = quantities(
+    r"""
+    rank_correlation | 1 | \rho_S | rank correlation over N (powers of two) of a curve, mean over
+        heads and documents, with the mean relative rise of the loss | estimated
+    sizes | 1 | - | number of sizes N in the correlation | dims: mode range | none
+    """,
+    dims=("mode", "statistic", "range"),
+    equation=SOURCE,
 )
 
 
@@ -106,59 +109,32 @@ def spearman(first: FloatArray, second: FloatArray) -> FloatArray:
     return ratio((a * b).sum(axis=-1), np.sqrt((a**2).sum(axis=-1) * (b**2).sum(axis=-1)))
 
 
-CURVE: Final = ("scope", "rule", "mode")
-SET: Final = ("scope", "set_rule", "mode")
-
-_RISE = r"\Delta\mathrm{NLL}_{\mathrm{rel}}"
-_of_curve = partial(Quantity, equation=SOURCE)
-_step = partial(Quantity, dims=CURVE)
-VARIABLES: Final = (
-    Quantity(
-        *("plain_loss", "mean next-token loss without intervention", "nats", r"\mathrm{NLL}"),
-        dims=("document",),
-    ),
-    _of_curve(
-        "loss",
-        "mean next-token loss with N selected tokens for every query of the scope",
-        *("nats", r"\mathrm{NLL}(N)"),
-        dims=(*CURVE, "n", "document"),
-    ),
-    _of_curve(
-        "loss_rise",
-        "relative rise of the loss with N selected tokens, mean over documents",
-        symbol=f"{_RISE}(N)",
-        dims=(*CURVE, "n"),
-        estimated=True,
-    ),
-    _of_curve(
-        "n_star",
-        "effective attention set size: smallest N from which the loss rises by at most tau",
-        *("tokens", r"N^*_\tau"),
-        dims=(*CURVE, "tau"),
-        estimated=True,
-    ),
-    _step("steps_up", "number of steps between evaluated N at which the loss rises with N"),
-    _step(
-        "largest_step_up",
-        "largest rise of the relative loss from one evaluated N to the next",
-        symbol=rf"\max \delta {_RISE}",
-    ),
+VARIABLES: Final = quantities(
+    r"""
+    plain_loss | nats | \mathrm{NLL} | mean next-token loss without intervention | dims: document |
+        none
+    loss | nats | \mathrm{NLL}(N) | mean next-token loss with N selected tokens for every query of
+        the scope | dims: scope rule mode n document
+    loss_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}}(N) | relative rise of the loss with N selected
+        tokens, mean over documents | dims: scope rule mode n | estimated
+    n_star | tokens | N^*_\tau | effective attention set size: smallest N from which the loss rises
+        by at most tau | dims: scope rule mode tau | estimated
+    steps_up | 1 | - | number of steps between evaluated N at which the loss rises with N | none
+    largest_step_up | 1 | \max \delta \Delta\mathrm{NLL}_{\mathrm{rel}} | largest rise of the
+        relative loss from one evaluated N to the next | none
+    """,
+    dims=("scope", "rule", "mode"),
+    equation=SOURCE,
 )
-_of_documents = partial(Quantity, dims=(*SET, "document"))
-SETS: Final = (
-    _of_documents("set_loss", "mean next-token loss with the set selected by the rule", "nats"),
-    Quantity(
-        "set_loss_rise",
-        "relative rise of the loss with the set selected by the rule, mean over documents",
-        symbol=_RISE,
-        dims=SET,
-        estimated=True,
-    ),
-    _of_documents(
-        "set_size",
-        "tokens in the set selected by the rule, mean over queries, heads and layers",
-        "tokens",
-    ),
+SETS: Final = quantities(
+    r"""
+    set_loss | nats | - | mean next-token loss with the set selected by the rule
+    set_loss_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}} | relative rise of the loss with the set
+        selected by the rule, mean over documents | dims: scope set_rule mode | estimated
+    set_size | tokens | - | tokens in the set selected by the rule, mean over queries, heads and
+        layers
+    """,
+    dims=("scope", "set_rule", "mode", "document"),
 )
 
 
@@ -224,25 +200,19 @@ def _curves(
     """Return VARIABLES of rules that rank tokens."""
     rules, sizes = _words(losses, "rule"), sorted({cell.n for cell in losses})
     shape = (len(scopes), len(rules), len(modes))
-    stars: dict[str, FloatArray] = {
-        part: np.full((*shape, len(taus)), np.nan) for part in ("value", "se", "lower", "upper")
-    }
     up, largest = np.full(shape, np.nan), np.full(shape, np.nan)
+    stars = []
     for place in np.ndindex(shape):
         curve = curve_of(losses, scopes[place[0]], rules[place[1]], modes[place[2]])
-        if not curve or next_size(plain, curve, (), tokens) is not None:
-            continue  # not measured, or the search was interrupted
-        steps = np.diff([*(row.mean() for row in rises(plain, curve).values()), 0.0])
-        up[place], largest[place] = (steps > 0).sum(), max(steps.max(), 0.0)
-        for index, tau in enumerate(taus):
-            estimate = star(plain, curve, tau, tokens).arrays()
-            for part, values in stars.items():
-                values[(*place, index)] = estimate[part]
+        stars += [star(plain, curve, tau, tokens) for tau in taus]
+        if next_size(plain, curve, (), tokens) is None:  # the search was not interrupted
+            steps = np.diff([*(row.mean() for row in rises(plain, curve).values()), 0.0])
+            up[place], largest[place] = (steps > 0).sum(), max(steps.max(), 0.0)
     loss = _array(losses, scopes, rules, modes, sizes)
     numbers: dict[str, Value] = {
         "loss": loss,
         "loss_rise": _mean_rise(loss / plain),
-        "n_star": Estimate(**stars, scale="log"),
+        "n_star": stacked(stars, *shape, len(taus)),
         "steps_up": up,
         "largest_step_up": largest,
     }

@@ -18,7 +18,7 @@ from geostat.analyses.effective_size import PLAIN, Cell, curve_of, next_size
 from geostat.datasets.separability import MEASURED
 from geostat.experiments.effective.dataset import cells_of, effective_dataset, over_sizes
 from geostat.experiments.effective.options import DRAWS, EffectiveOptions
-from geostat.experiments.scope import Scope
+from geostat.experiments.options import Scope
 from geostat.experiments.session import Evaluations, FloatArray, Losses, Order, confronted, session
 from geostat.runs.console import QUIET, Console
 from geostat.runs.groups import measured
@@ -47,7 +47,6 @@ def measure(
     with session(
         *(options, GROUP, model, documents),
         noun="effective set sizes",
-        target=options.targeted,
         read=_read,
         refuse=options.scopes,
         prepare=confronted if options.regimes else None,
@@ -75,7 +74,7 @@ def _dataset(store: Store, known: Evaluations, options: EffectiveOptions) -> xr.
     plain = losses.pop(PLAIN)
     attributes = {
         "target": options.target,
-        "targets": options.targeted.of(options.length),
+        "targets": options.predicted,
         "draws": DRAWS,
     }
     stored = store.read(GROUP)["tau"].values.tolist() if GROUP in store.results else []

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from empirical.intervention.names import MODES, RANKING_NAMES, SET_NAMES, Mode
+from empirical.intervention.names import RANKING_NAMES, SET_NAMES
 from geostat.errors import InputError, one_error, refuse_unknown
-from geostat.experiments.scope import Scope, Target
+from geostat.experiments.options import InterventionOptions, Scope
 from geostat.options import like, named_heads, names_in, option, takes, with_commas
 from geostat.runs.experiments import by_command
-from geostat.runs.options import MeasurementOptions
 
 if TYPE_CHECKING:
     import torch
@@ -32,7 +31,7 @@ RULES: Final = (*RANKING_NAMES, "random", *SET_NAMES)
 
 
 @dataclass(frozen=True, kw_only=True)
-class EffectiveOptions(MeasurementOptions):
+class EffectiveOptions(InterventionOptions):
     """Measure the effective attention set size: the fewest tokens that each query may keep before
     the next-token loss rises by more than a share tau.
     """
@@ -45,8 +44,8 @@ class EffectiveOptions(MeasurementOptions):
         " comma-separated or repeated. Default: attention.",
         "--rule",
     )
-    mode: str = option("both", "Treatment of unselected tokens: deletion, renormalisation or both.")
-    target: str = option("all", "Predicted tokens: all, or last:K.")
+    mode: str = like(InterventionOptions, "mode")
+    target: str = like(InterventionOptions, "target")
     layers: Any = option("all", "Layers of the intervention: all, or for example 0,3,5-8.")
     heads: tuple[str, ...] = option(
         (),
@@ -61,9 +60,9 @@ class EffectiveOptions(MeasurementOptions):
     each: str = option(
         "together", "Intervene on all layers and heads together, or on one layer or head at a time."
     )
-    documents: int = like(MeasurementOptions, "documents", 4)
-    length: int = like(MeasurementOptions, "length", 512)
-    out: Path = like(MeasurementOptions, "out", Path("effective"))
+    documents: int = like(InterventionOptions, "documents", 4)
+    length: int = like(InterventionOptions, "length", 512)
+    out: Path = like(InterventionOptions, "out", Path("effective"))
 
     def __post_init__(self) -> None:
         from geostat.analyses.head_regime_rules import REGIMES
@@ -78,7 +77,6 @@ class EffectiveOptions(MeasurementOptions):
         )
         for rule in self.rules:
             refuse_unknown(rule, RULES, f"--rule {rule}:", verb="Name")
-        refuse_unknown(self.mode, (*MODES, "both"), f"--mode {self.mode}:", verb="Use")
         refuse_unknown(self.each, EACH, f"--each {self.each}:", verb="Use")
         for regime in self.regimes:
             refuse_unknown(regime, REGIMES[1:], f"--regime {regime}:", verb="Name")
@@ -93,18 +91,12 @@ class EffectiveOptions(MeasurementOptions):
                 " which selects heads of all layers. Drop the others."
             )
         _ = self.taus
-        self.targeted.refuse_misfit(self.length)
         if "greedy" in self.rules and self.length > GREEDY_TOKENS:
             raise InputError(
                 f"--rule greedy: a window has {self.length} tokens, expected at most"
                 f" {GREEDY_TOKENS}, because its cost is cubic. Use --length {GREEDY_TOKENS} or"
                 " less."
             )
-
-    @property
-    def modes(self) -> tuple[Mode, ...]:
-        """Treatments of unselected tokens."""
-        return tuple(mode for mode in MODES if self.mode in (mode, "both"))
 
     @property
     def taus(self) -> tuple[float, ...]:
@@ -119,11 +111,6 @@ class EffectiveOptions(MeasurementOptions):
                 " .01,.05,.10."
             )
         return taus
-
-    @property
-    def targeted(self) -> Target:
-        """Predicted tokens of a window."""
-        return Target(self.target)
 
     def of_regimes(self, label: NDArray[Any]) -> list[Scope]:
         """Return the scopes of the named regimes: all heads of a regime, or one head at a time.

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import xarray as xr
 
-from empirical.schema import Quantity
+from geostat.datasets.table import quantities
 from geostat.datasets.variable import Value, entries, interval, known, variables
 from geostat.display.tree import PAPER
 from geostat.statistics.arrays import BoolArray, FloatArray
@@ -180,103 +179,55 @@ def _unit(alpha: FloatArray, values: FloatArray) -> float:
     return float(alpha @ np.linalg.norm(values, axis=1))
 
 
-SOURCE: Final = "arXiv 2508.17821"
-_LEMMA_1, _THEOREM_1 = f"{SOURCE}, Lemma 1", f"{SOURCE}, Theorem 1"
-_THEOREM_2, _LEMMA_2 = f"{SOURCE}, Theorem 2", f"{SOURCE}, Lemma 2"
-_UNIT: Final = "over the head's summed effective weight"
-_SUM: Final = "summed distance of unselected tokens"
-_RANGE: Final = "at the measured range of logits"
-_SHARE: Final = "bound of that share for random directions"
-
-
-def _mean(equation: str, over: str, units: str, name: str, long_name: str, symbol: str) -> Quantity:
-    """Return the record of a mean over heads, estimated over documents."""
-    return Quantity(name, long_name, units, symbol, equation, {}, tuple(over.split()), True)
-
-
-_distance = partial(_mean, _THEOREM_1, "length", "1")
-_distance_by_n = partial(_mean, _THEOREM_1, "n", "1")
-_log_weight = partial(_mean, _LEMMA_1, "length", "nats")
-_printed = partial(_mean, _THEOREM_2, "n", "1")
-_sharp = partial(_mean, "", "n", "1")
-_response = partial(_mean, _LEMMA_2, "temperature", "1/nats")
-_limit = partial(Quantity, units="1/nats", dims=("temperature",))
-RECORDS: Final = (
-    _distance("distance", f"{_SUM} at N = {SIZE}, {_UNIT}", r"\tilde d"),
-    _distance(
-        "distance_bound", f"bound on the {_SUM} at N = {SIZE}, {_UNIT}", r"\tilde d_{\mathrm{hi}}"
-    ),
-    _log_weight("log_largest", "logarithm of the largest weight", r"\log \alpha_{\max}"),
-    _log_weight(
-        "below_upper",
-        f"log ratio of the upper bound to the largest weight, {_RANGE}",
-        r"-\log L\alpha_{\min}",
-    ),
-    _log_weight(
-        "above_lower",
-        f"log ratio of the smallest weight to its lower bound, {_RANGE}",
-        r"\log L\alpha_{\max}",
-    ),
-    _mean(
-        *(_LEMMA_1, "", "1"),
-        *("power", "exponent of the decrease of the largest weight with L", r"\gamma"),
-    ),
-    _distance_by_n("distance_by_n", f"{_SUM}, {_UNIT}", r"\tilde d(N)"),
-    _distance_by_n(
-        "distance_bound_by_n", f"bound on the {_SUM}, {_UNIT}", r"\tilde d_{\mathrm{hi}}(N)"
-    ),
-    _distance_by_n(
-        "distance_chance",
-        f"summed distance for N random tokens, {_UNIT}",
-        r"\tilde d_{\mathrm{rand}}(N)",
-    ),
-    _mean(
-        *(SOURCE, "n", "1", "ks"),
-        "Kolmogorov-Smirnov distance over heads between summed distances of the N largest weights"
-        " and of N random tokens",
-        r"D_{\mathrm{KS}}(N)",
-    ),
-    _mean(
-        *(SOURCE, "", "1", "critical_share"),
-        "smallest N at which the two distributions are not distinguished, over L",
-        r"N_{\mathrm{crit}}/L",
-    ),
-    _printed("within", "share of selected tokens within ‖s‖ of s", r"N_s/N"),
-    _printed("within_lower", f"printed lower {_SHARE}", r"(N_s/N)_{\mathrm{lo}}"),
-    _printed("within_upper", f"printed upper {_SHARE}", r"(N_s/N)_{\mathrm{hi}}"),
-    _sharp(
-        "within_sharp_lower", f"sharp lower {_SHARE}", r"(N_s/N)_{\mathrm{lo}}^{\mathrm{sharp}}"
-    ),
-    _sharp(
-        "within_sharp_upper", f"sharp upper {_SHARE}", r"(N_s/N)_{\mathrm{hi}}^{\mathrm{sharp}}"
-    ),
-    _sharp(
-        "within_chance",
-        "that share for random directions with the same effective weights",
-        r"(N_s/N)_{\mathrm{rand}}",
-    ),
-    Quantity(
-        "within_flat",
-        "that share for random directions with equal weights",
-        symbol=r"(N_s/N)_{\mathrm{flat}}",
-        dims=("n",),
-    ),
-    _response(
-        "response",
-        "change of the weights per change of the logits in the steepest direction",
-        r"\|\Delta\alpha\|/\varepsilon",
-    ),
-    _response(
-        "response_most", "largest such change over heads", r"\max \|\Delta\alpha\|/\varepsilon"
-    ),
-    _limit(
-        "entry_limit",
-        "bound on an entry of the Jacobian, printed as a bound on its norm",
-        symbol=r"1/(4T)",
-        equation=_LEMMA_2,
-    ),
-    _limit("norm_limit", "bound on the norm of the Jacobian", symbol=r"1/(2T)"),
+RECORDS: Final = quantities(
+    r"""
+    distance | 1 | \tilde d | summed distance of unselected tokens at N = SIZE, over the head's
+        summed effective weight | arXiv 2508.17821, Theorem 1 | dims: length | estimated
+    distance_bound | 1 | \tilde d_{\mathrm{hi}} | bound on the summed distance of unselected tokens
+        at N = SIZE, over the head's summed effective weight | arXiv 2508.17821, Theorem 1 |
+        dims: length | estimated
+    log_largest | nats | \log \alpha_{\max} | logarithm of the largest weight |
+        arXiv 2508.17821, Lemma 1 | dims: length | estimated
+    below_upper | nats | -\log L\alpha_{\min} | log ratio of the upper bound to the largest weight,
+        at the measured range of logits | arXiv 2508.17821, Lemma 1 | dims: length | estimated
+    above_lower | nats | \log L\alpha_{\max} | log ratio of the smallest weight to its lower bound,
+        at the measured range of logits | arXiv 2508.17821, Lemma 1 | dims: length | estimated
+    power | 1 | \gamma | exponent of the decrease of the largest weight with L |
+        arXiv 2508.17821, Lemma 1 | dims: none | estimated
+    distance_by_n | 1 | \tilde d(N) | summed distance of unselected tokens, over the head's summed
+        effective weight | arXiv 2508.17821, Theorem 1 | estimated
+    distance_bound_by_n | 1 | \tilde d_{\mathrm{hi}}(N) | bound on the summed distance of unselected
+        tokens, over the head's summed effective weight | arXiv 2508.17821, Theorem 1 | estimated
+    distance_chance | 1 | \tilde d_{\mathrm{rand}}(N) | summed distance for N random tokens, over
+        the head's summed effective weight | arXiv 2508.17821, Theorem 1 | estimated
+    ks | 1 | D_{\mathrm{KS}}(N) | Kolmogorov-Smirnov distance over heads between summed distances of
+        the N largest weights and of N random tokens | arXiv 2508.17821 | estimated
+    critical_share | 1 | N_{\mathrm{crit}}/L | smallest N at which the two distributions are not
+        distinguished, over L | arXiv 2508.17821 | dims: none | estimated
+    within | 1 | N_s/N | share of selected tokens within ‖s‖ of s |
+        arXiv 2508.17821, Theorem 2 | estimated
+    within_lower | 1 | (N_s/N)_{\mathrm{lo}} | printed lower bound of that share for random
+        directions | arXiv 2508.17821, Theorem 2 | estimated
+    within_upper | 1 | (N_s/N)_{\mathrm{hi}} | printed upper bound of that share for random
+        directions | arXiv 2508.17821, Theorem 2 | estimated
+    within_sharp_lower | 1 | (N_s/N)_{\mathrm{lo}}^{\mathrm{sharp}} | sharp lower bound of that
+        share for random directions | estimated
+    within_sharp_upper | 1 | (N_s/N)_{\mathrm{hi}}^{\mathrm{sharp}} | sharp upper bound of that
+        share for random directions | estimated
+    within_chance | 1 | (N_s/N)_{\mathrm{rand}} | that share for random directions with the same
+        effective weights | estimated
+    within_flat | 1 | (N_s/N)_{\mathrm{flat}} | that share for random directions with equal weights
+    response | 1/nats | \|\Delta\alpha\|/\varepsilon | change of the weights per change of the
+        logits in the steepest direction | arXiv 2508.17821, Lemma 2 | dims: temperature | estimated
+    response_most | 1/nats | \max \|\Delta\alpha\|/\varepsilon | largest such change over heads |
+        arXiv 2508.17821, Lemma 2 | dims: temperature | estimated
+    entry_limit | 1/nats | 1/(4T) | bound on an entry of the Jacobian, printed as a bound on its
+        norm | arXiv 2508.17821, Lemma 2 | dims: temperature
+    norm_limit | 1/nats | 1/(2T) | bound on the norm of the Jacobian | dims: temperature
+    """.replace("SIZE", str(SIZE)),
+    dims=("n",),
 )
+"""Means over heads, estimated over documents, and limits."""
 
 
 def normaliser_dataset(

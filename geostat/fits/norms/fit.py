@@ -21,8 +21,9 @@ import xarray as xr
 
 from empirical.measure.sinks import COMPRESSED
 from geostat.datasets.overlap import Progress, tracked
+from geostat.datasets.table import table
 from geostat.datasets.tokens import layer_tokens, require
-from geostat.datasets.variable import Value, combined, flags, sink_flag, stack_layers, variables
+from geostat.datasets.variable import Value, combined, fit_dataset, flags, join_heads, variables
 from geostat.fits.norms.compressed import (
     compressed,
     compressed_share,
@@ -34,8 +35,7 @@ from geostat.fits.norms.compressed import (
     sink_smallest,
 )
 from geostat.fits.norms.trend import BANDWIDTH, MIN_TOKENS, hac_errors, trend
-from geostat.fits.norms.variance import split
-from geostat.fits.table import table
+from geostat.fits.norms.variance import SOURCES, split
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
@@ -63,6 +63,10 @@ FLAGS: Final[Mapping[str, str]] = {
 }
 """Reasons why a number is n/a or based on less data, in the order of the bits."""
 
+VARIANCE_MODEL: Final = (
+    "two-way random effects, restricted likelihood, one norm per document and position"
+)
+
 HEADS: Final = (
     *table(
         r"""
@@ -75,23 +79,19 @@ HEADS: Final = (
         documents divides the variation that is not due to position by √K
     cv_position | 1 | \mathrm{CV}_{\mathrm{position}} | coefficient of variation over positions that
         remains after averaging over documents | tested | Fig. 2 | interval: 95% document jackknife
-        of the square, t(K-1), clipped at 0; standard error: the longer arm over t | model: two-way
-        random effects, restricted likelihood, one norm per document and position
+        of the square, t(K-1), clipped at 0; standard error: the longer arm over t
     trend | 1 | \Delta_{\mathrm{trend}} | relative change of the norm from the first content token
         to the last | tested | note: least-squares slope of the mean profile times the profile's
         length, over C
     share_document | 1 | \sigma^2_{\mathrm{document}}/\sigma^2 | share of the variance of norms
         between documents | estimated | interval: 95% document jackknife, t(K-1), of the log of the
-        documents' mean square, clipped to [0, 1] | model: two-way random effects, restricted
-        likelihood, one norm per document and position
+        documents' mean square, clipped to [0, 1]
     share_position | 1 | \sigma^2_{\mathrm{position}}/\sigma^2 | share of the variance of norms
         between positions | estimated | interval: 95% document jackknife of the method-of-moments
-        estimate, clipped to [0, 1] | model: two-way random effects, restricted likelihood, one norm
-        per document and position
+        estimate, clipped to [0, 1]
     share_residual | 1 | \sigma^2_{\mathrm{residual}}/\sigma^2 | share of the variance of norms
         within documents not explained by position | estimated | interval: 95% document jackknife of
-        the method-of-moments estimate, clipped to [0, 1] | model: two-way random effects,
-        restricted likelihood, one norm per document and position
+        the method-of-moments estimate, clipped to [0, 1]
     sink_smallest_share | 1 | \Pr(\|v_0\|<\min_i\|v_i\|) | share of documents in which the sink has
         the smallest norm | estimated | Assumption 1.2 | interval: 95% Wilson over documents; the
         standard error is half its width over 1.96
@@ -117,6 +117,10 @@ HEADS: Final = (
         equation="Assumption 1.1",
         dims=DIMS,
         more={
+            name: {"model": VARIANCE_MODEL}
+            for name in ("cv_position", *(f"share_{source}" for source in SOURCES))
+        }
+        | {
             "compressed_share": {
                 "rule": f"norm of at most {COMPRESSED} of the median content norm of its document",
                 "interval": "95% document jackknife, t(K-1), clipped to [0, 1]",
@@ -312,16 +316,10 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
         sinks.append(np.pad(secondary.sum(axis=0), (first, 0)))
         result["compressed_documents"] = np.pad(small.sum(axis=0), ((0, 0), (first, 0)))
         layers.append(result)
-    out = variables(HEADS, stack_layers(HEADS, layers)) | {"sink_visible": sink_flag(capture)}
+    numbers = join_heads(HEADS, layers, capture.sizes["kv_head"])
+    out = variables(HEADS, numbers)
     tokens = compressed_tokens(ids, np.stack(hits), np.stack(counted))
     positions = sink_positions(token_id, np.sum(sinks, axis=0))
     out |= variables(TOKENS if has_ids else (), tokens)
     out |= variables(POSITIONS if has_ids else POSITIONS[:-1], positions)
-    return xr.Dataset(
-        out,
-        coords={
-            dim: capture[dim].variable
-            for dim in ("document", *DIMS, "position")
-            if dim in capture.coords
-        },
-    )
+    return fit_dataset(capture, out, ("document", *DIMS, "position"))

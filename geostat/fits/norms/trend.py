@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from geostat.statistics.arrays import FloatArray, ratio
+from geostat.statistics.losses import centred, mean_of_known
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,15 +40,10 @@ def trend(profile: FloatArray) -> FloatArray:
     positive.
     """
     known = np.isfinite(profile)
-    count = known.sum(axis=-1)
-    divisor = np.maximum(count, 1)
-    coordinate = np.linspace(-0.5, 0.5, profile.shape[-1])
-    centre = np.where(known, coordinate, 0.0).sum(axis=-1) / divisor
-    centred = np.where(known, coordinate - centre[..., None], 0.0)
-    level = np.where(known, profile, 0.0).sum(axis=-1) / divisor
-    rise = (centred * np.where(known, profile - level[..., None], 0.0)).sum(axis=-1)
-    scale = (centred**2).sum(axis=-1) * level
-    return ratio(rise, np.where(count >= MIN_TOKENS, scale, 0.0))
+    place = centred(np.linspace(-0.5, 0.5, profile.shape[-1]), known)
+    rise = (place * centred(profile, known)).sum(axis=-1)
+    scale = (place**2).sum(axis=-1) * mean_of_known(profile)
+    return ratio(rise, np.where(known.sum(axis=-1) >= MIN_TOKENS, scale, 0.0))
 
 
 def line_of_profile(profile: FloatArray) -> RegressionResultsWrapper | None:

@@ -14,7 +14,7 @@ import numpy as np
 from geostat.datasets.tokens import LayerTokens
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, document_mean, jackknife, leave_one_out_mean
-from geostat.statistics.losses import mean_over_documents
+from geostat.statistics.losses import centred, mean_of_known, mean_over_documents
 
 MIN_LEVERAGE = 1e-12
 """Threshold of Σ pairs × (block distance)² below which there is one block and no slope."""
@@ -125,22 +125,17 @@ def sink_cosines(cosine: FloatArray) -> dict[str, Estimate]:
     the last, by least squares, mean over documents (NaN with fewer than two tokens).
     """
     known = np.isfinite(cosine)
-    count = known.sum(axis=-1)
-    filled = np.where(known, cosine, 0.0)
-    document_mean_cosine = ratio(filled.sum(axis=-1), count)
-    deviation = np.where(known, cosine - document_mean_cosine[..., None], 0.0)
-    variance = ratio((deviation**2).sum(axis=-1), count)
-    coordinate = np.linspace(0.0, 1.0, cosine.shape[-1])
-    mean_coordinate = ratio((known * coordinate).sum(axis=-1), count, 0.0)
-    centred = np.where(known, coordinate - mean_coordinate[..., None], 0.0)
-    slope = ratio((centred * deviation).sum(axis=-1), (centred**2).sum(axis=-1))
+    deviation = centred(cosine, known)
+    variance = ratio((deviation**2).sum(axis=-1), known.sum(axis=-1))
+    place = centred(np.linspace(0.0, 1.0, cosine.shape[-1]), known)
+    slope = ratio((place * deviation).sum(axis=-1), (place**2).sum(axis=-1))
     spread = jackknife(
         np.sqrt(mean_over_documents(variance)),
         np.sqrt(leave_one_out_mean(variance)),
         np.isfinite(variance),
     )
     return {
-        "rho0": document_mean(document_mean_cosine),
+        "rho0": document_mean(mean_of_known(cosine)),
         "sink_slope": document_mean(slope),
         "rho0_spread": spread,
     }

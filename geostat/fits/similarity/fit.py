@@ -9,8 +9,7 @@ lag, weighted by pairs. Held-out loss chooses among forms (`geostat.statistics.o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
@@ -19,14 +18,16 @@ import xarray as xr
 
 from empirical.schema import Quantity
 from geostat.datasets.overlap import Progress, part_of
-from geostat.datasets.tokens import LayerTokens, layer_tokens, require
+from geostat.datasets.table import table
+from geostat.datasets.tokens import layer_tokens, require
 from geostat.datasets.variable import (
     Value,
     codes,
     combined,
+    fit_dataset,
     flags,
-    join,
-    sink_flag,
+    join_heads,
+    join_rows,
     variables,
     words_along,
 )
@@ -48,7 +49,6 @@ from geostat.fits.similarity.pairs import (
     negative_share,
     pairs_by_lag,
 )
-from geostat.fits.table import table
 from geostat.statistics.arrays import FloatArray, pieces
 from geostat.statistics.jackknife import Estimate
 from geostat.statistics.losses import paired_gain
@@ -221,49 +221,31 @@ FIT_MEMORY: Final = 4
 """Memory factor of a fit: it holds 48 arrays like its mean cosines (traced), 384 MB per piece."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """Layers that see the same tokens, with their capture; heads are layer-major."""
-
-    capture: xr.Dataset
-    layers: np.ndarray
-    visible: LayerTokens
-
-    def heads(self, name: str) -> FloatArray:
-        """Return a variable as (document, head, ...) in double precision."""
-        result = self.capture[name][:, self.layers].values
-        return result.reshape(result.shape[0], -1, *result.shape[3:]).astype(np.float64)
-
-    def by_head(self, name: str) -> Iterator[FloatArray]:
-        """Yield a variable head by head, (document, ...), in double precision."""
-        for layer in self.layers:
-            for kv_head in range(self.capture.sizes["kv_head"]):
-                yield self.capture[name][:, layer, kv_head].values.astype(np.float64)
-
-    def cosines(self) -> Cosines:
-        """Return the mean cosines at lags between content tokens."""
-        lag = self.capture["lag"].values.astype(np.float64)
-        keep = lag < self.visible.content
-        cosine = self.heads("cosine_mean")[..., keep]
-        cosine[~np.isfinite(cosine)] = np.nan
-        return Cosines(
-            lag=lag[keep], pairs=pairs_by_lag(lag[keep], self.visible.content), cosine=cosine
-        )
+def _heads(capture: xr.Dataset, name: str) -> FloatArray:
+    """Return a variable as (document, head, ...), layer by layer, in double precision."""
+    values = capture[name].values
+    return values.reshape(values.shape[0], -1, *values.shape[3:]).astype(np.float64)
 
 
-def _groups(capture: xr.Dataset) -> Iterator[_Group]:
-    """Yield groups of layers that see the same tokens, each small enough for memory."""
-    seen_by_layer = [layer_tokens(capture, layer) for layer in range(capture.sizes["layer"])]
-    curves = int(np.prod([capture.sizes[dim] for dim in ("document", "kv_head", "lag")]))
-    for visible in dict.fromkeys(seen_by_layer):
-        layers = np.flatnonzero([view == visible for view in seen_by_layer])
-        for chunk in pieces(len(layers), FIT_MEMORY * curves):
-            yield _Group(capture, layers[chunk], visible)
+def _histograms(capture: xr.Dataset) -> Iterator[FloatArray]:
+    """Yield the cosine histograms head by head, (document, lag_bin, cosine_bin)."""
+    heads = np.ndindex(capture.sizes["layer"], capture.sizes["kv_head"])
+    for layer, kv_head in heads:
+        yield capture["cosine_histogram"][:, layer, kv_head].values.astype(np.float64)
+
+
+def _cosines(capture: xr.Dataset) -> Cosines:
+    """Return the mean cosines at lags between content tokens, of layers of one T."""
+    content, lag = layer_tokens(capture, 0).content, capture["lag"].values.astype(np.float64)
+    keep = lag < content
+    cosine = _heads(capture, "cosine_mean")[..., keep]
+    cosine[~np.isfinite(cosine)] = np.nan
+    return Cosines(lag=lag[keep], pairs=pairs_by_lag(lag[keep], content), cosine=cosine)
 
 
 def layer_cosines(capture: xr.Dataset, layer: int) -> Cosines:
     """Return the mean cosines of one layer's KV heads, at lags between content tokens."""
-    return _Group(capture, np.array([layer]), layer_tokens(capture, layer)).cosines()
+    return _cosines(capture.isel(layer=[layer]))
 
 
 def fit_similarity(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dataset:
@@ -274,8 +256,8 @@ def fit_similarity(capture: xr.Dataset, progress: Progress | None = None) -> xr.
     parameter at its bound keeps its value, is flagged, and has no standard error.
 
     Args:
-        capture: a /capture dataset; uses the variables of NEEDS, tokens and sink_visible, and the
-            attribute `dimension` for chance levels.
+        capture: a /capture dataset whose layers see equally many tokens; uses the variables of
+            NEEDS, tokens and sink_visible, and the attribute `dimension` for chance levels.
         progress: called with the fraction done.
 
     Returns:
@@ -287,66 +269,50 @@ def fit_similarity(capture: xr.Dataset, progress: Progress | None = None) -> xr.
         InputError: if a variable is missing, misshapen or empty.
     """
     require(capture, NEEDS)
-    groups = list(_groups(capture))
-    by_form: list[dict[str, Value]] = []
-    by_head: list[dict[str, Value]] = []
-    for number, group in enumerate(groups):
-        data = group.cosines()
-        part = part_of(progress, number / len(groups), (number + 1) / len(groups))
+    curves = int(np.prod([capture.sizes[dim] for dim in ("document", "kv_head", "lag")]))
+    chunks = pieces(capture.sizes["layer"], FIT_MEMORY * curves)
+    parts: list[dict[str, Value]] = []
+    for number, chunk in enumerate(chunks):
+        layers = capture.isel(layer=chunk)
+        data = _cosines(layers)
+        part = part_of(progress, number / len(chunks), (number + 1) / len(chunks))
         fits, choice = fit_forms(FORMS, data, part)
-        heads = _by_head(group, data) | {"chosen": choice.chosen}
-        forms = [_by_form(fit, group, data, heads["rho0"]) for fit in fits]
-        for index, numbers in enumerate(forms):
-            numbers["loss_excess"] = choice.excess[index]
-            numbers["loss_excess_se"] = choice.excess_se[index]
-            numbers["within_one_se"] = choice.within[index]
-            numbers["clearly_lowest"] = choice.clear[index]
-        heads |= _offset_gain(fits, forms)
-        by_form += forms
-        by_head.append(heads)
-    whole = _all_layers(groups, by_form, len(FORMS)) | _all_layers(groups, by_head)
+        heads = _by_head(layers, data)
+        forms = join_rows([_by_form(fit, layers, data, heads["rho0"]) for fit in fits])
+        parts.append(
+            heads
+            | forms
+            | _offset_gain(fits, np.asarray(forms["bic"]))
+            | {
+                "chosen": choice.chosen,
+                "loss_excess": choice.excess,
+                "loss_excess_se": choice.excess_se,
+                "within_one_se": choice.within,
+                "clearly_lowest": choice.clear,
+            }
+        )
+    whole = join_heads((*BY_FORM, *BY_HEAD), parts, capture.sizes["kv_head"])
     dimension = int(capture.attrs.get("dimension", 0))
     whole["chance_by_pair"] = np.asarray(chance_by_pair(dimension) if dimension else np.nan)
     whole["parameters"] = np.array([form.number for form in FORM.values()])
-    out = variables((*BY_FORM, *BY_HEAD), whole) | {"sink_visible": sink_flag(capture)}
-    coords = {
-        dim: capture[dim].variable
-        for dim in (*HEAD, "document", "lag_bin_start", "lag_bin_stop")
-        if dim in capture.coords
-    }
-    coords["gram"] = words_along("gram", FORMS, "form of similarity")
-    return xr.Dataset(out, coords=coords)
+    return fit_dataset(
+        capture,
+        variables((*BY_FORM, *BY_HEAD), whole),
+        (*HEAD, "document", "lag_bin_start", "lag_bin_stop"),
+        gram=words_along("gram", FORMS, "form of similarity"),
+    )
 
 
-def _all_layers(
-    groups: list[_Group], parts: list[dict[str, Value]], forms: int = 0
-) -> dict[str, Value]:
-    """Join numbers of groups, (head, ...), to those of all layers, (layer, kv_head, ...).
-
-    With `forms`, `parts` holds one entry for each group and form, and the first dim is the form.
-    """
-    order = np.argsort(np.concatenate([group.layers for group in groups]))
-    kv_heads = groups[0].capture.sizes["kv_head"]
-
-    def whole(arrays: Sequence[np.ndarray]) -> np.ndarray:
-        by_layer = [array.reshape(-1, kv_heads, *array.shape[1:]) for array in arrays]
-        if not forms:
-            return np.concatenate(by_layer)[order]
-        return np.stack([np.concatenate(by_layer[form::forms])[order] for form in range(forms)])
-
-    return {name: join([part[name] for part in parts], whole) for name in parts[0]}
-
-
-def _by_form(fit: Fit, group: _Group, data: Cosines, rho0: Value) -> dict[str, Value]:
+def _by_form(fit: Fit, capture: xr.Dataset, data: Cosines, rho0: Value) -> dict[str, Value]:
     """Return the numbers of a form by variable, (head,), with errors by pair, feasibility, flags.
 
     Feasibility concerns the head's ρ₀ or, without a visible sink, content tokens alone.
     """
     assert isinstance(rho0, Estimate)
-    visible, values = group.visible, fit.estimate.values
+    visible, values = layer_tokens(capture, 0), fit.estimate.values
     numbers = numbers_of(fit, data)
     numbers["mae_by_pair"] = mae_by_pair(
-        group.by_head("cosine_histogram"), Bins.of(group.capture), visible.content, fit.form, values
+        _histograms(capture), Bins.of(capture), visible.content, fit.form, values
     )
     edge = feasible_edges(fit.form, **values, content=visible.content)
     feasible = np.isfinite(edge)
@@ -371,19 +337,19 @@ def _by_form(fit: Fit, group: _Group, data: Cosines, rho0: Value) -> dict[str, V
     }
 
 
-def _by_head(group: _Group, data: Cosines) -> dict[str, Value]:
+def _by_head(capture: xr.Dataset, data: Cosines) -> dict[str, Value]:
     """Return numbers without a form: sink, negative cosines, drift, chance levels, and flags."""
-    capture, visible = group.capture, group.visible
-    sink = group.heads("sink_cosine")[..., visible.start + visible.first_content :]
+    visible = layer_tokens(capture, 0)
+    sink = _heads(capture, "sink_cosine")[..., visible.start + visible.first_content :]
     sink = np.where(np.isfinite(sink) & visible.sink, sink, np.nan)
     edges = ("position_block_start", "position_block_stop", "lag_bin_start", "lag_bin_stop")
     blocks = Blocks.of(visible, *(capture[name].values for name in edges))
     sinks = sink_cosines(sink)
-    (drifts, document_rms) = drift(group.heads("cosine_block_mean"), blocks)
+    (drifts, document_rms) = drift(_heads(capture, "cosine_block_mean"), blocks)
     rho0 = sinks["rho0"].value
     out: dict[str, Value] = {**sinks, **drifts, "drift_document_rms": document_rms}
     out["negative_fraction"] = negative_share(
-        group.heads("cosine_negative_fraction")[..., : data.lag.size], data.pairs
+        _heads(capture, "cosine_negative_fraction")[..., : data.lag.size], data.pairs
     )
     documents = data.carries.sum(axis=0)
     dimension = int(capture.attrs.get("dimension", 0))
@@ -412,10 +378,9 @@ CONSTANT_RANGE = 4.0 * float(np.finfo(np.float32).eps)
 """Range of the mean cosine over lags within rounding: it has no decay and no R²."""
 
 
-def _offset_gain(fits: list[Fit], numbers: list[dict[str, Value]]) -> dict[str, np.ndarray]:
+def _offset_gain(fits: list[Fit], bic: FloatArray) -> dict[str, np.ndarray]:
     """Compare the printed form with its offset rival by held-out loss, or BIC with one document."""
     printed, rival = FORMS.index("exponential"), FORMS.index("offset")
     gain, se = paired_gain(fits[printed].loss, fits[rival].loss)
-    lower_bic = np.asarray(numbers[rival]["bic"]) < np.asarray(numbers[printed]["bic"])
-    preferred = np.where(np.isfinite(se), gain > se, lower_bic)
+    preferred = np.where(np.isfinite(se), gain > se, bic[rival] < bic[printed])
     return {"offset_gain": gain, "offset_gain_se": se, "offset_preferred": preferred}

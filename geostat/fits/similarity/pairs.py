@@ -24,7 +24,7 @@ def pairs_by_lag(lag: FloatArray, content: int) -> FloatArray:
     return np.maximum(content - np.asarray(lag, dtype=np.float64), 0.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Bins:
     """Edges of a cosine histogram.
 
@@ -39,15 +39,8 @@ class Bins:
     @classmethod
     def of(cls, capture: xr.Dataset) -> Bins:
         """Return the edges of a /capture dataset."""
-        names = {
-            "left": "cosine_bin_left",
-            "right": "cosine_bin_right",
-            "start": "lag_bin_start",
-            "stop": "lag_bin_stop",
-        }
-        return cls(
-            **{edge: capture[name].values.astype(np.float64) for edge, name in names.items()}
-        )
+        names = ("cosine_bin_left", "cosine_bin_right", "lag_bin_start", "lag_bin_stop")
+        return cls(*(capture[name].values.astype(np.float64) for name in names))
 
 
 def share_of_lags(bins: Bins, content: int) -> FloatArray:

@@ -25,7 +25,7 @@ four phases where an oscillation exceeds the noise, otherwise three, which the p
 
 Everywhere `log_weight` is of content tokens, (document, head, token), nats, NaN where unknown.
 `fit` holds the parameters (CURVE) of each head's chosen form, (head,), and `replicates` those of
-its leave-one-out fits, (document, head). Imports numpy and scipy.special.
+its leave-one-out fits, (document, head). Imports numpy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import stdtrit
 
 from geostat.datasets.tokens import LayerTokens
 from geostat.datasets.variable import Value
@@ -41,14 +40,14 @@ from geostat.fits.weights.forms import predict
 from geostat.fits.weights.identifiability import Reason
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import (
-    LEVEL,
     Estimate,
     document_mean,
     jackknife,
     leave_one_out_mean,
     skewness,
 )
-from geostat.statistics.losses import mean_of_known, mean_over_documents
+from geostat.statistics.losses import centred, mean_of_known, mean_over_documents
+from geostat.statistics.t_test import critical_value
 
 
 def growth(
@@ -77,7 +76,7 @@ def growth(
         jackknife(plugin, plugin_replicates, carries).se,
         np.where(count == carries.sum(axis=0), np.sqrt(scatter), np.nan),
     )
-    half_width = stdtrit(np.maximum(count - 1.0, 1.0), 0.5 + LEVEL / 2) * se
+    half_width = critical_value(np.maximum(count - 1.0, 1.0)) * se
     full = Estimate(
         value=np.where(significant, value, np.nan),
         se=se,
@@ -111,12 +110,9 @@ def _document_growth(
     t2, zero = replicates["t2"], np.zeros(replicates["t2"].shape)
     oscillation = predict(replicates | {"b": zero, "eta_tail": zero}, visible.position)
     known = np.isfinite(log_weight) & np.isfinite(oscillation)
-    count = np.maximum(known.sum(axis=-1, keepdims=True), 1)
-    ramp = np.where(known, np.maximum(visible.position - t2[..., None], 0.0), 0.0)
-    centred = np.where(known, ramp - ramp.sum(axis=-1, keepdims=True) / count, 0.0)
-    squares = (centred**2).sum(axis=-1)
-    slope = (centred * np.where(known, log_weight - oscillation, 0.0)).sum(axis=-1)
-    return ratio(slope, squares) * (visible.tokens - 1.0 - t2)
+    ramp = centred(np.maximum(visible.position - t2[..., None], 0.0), known)
+    slope = (ramp * np.where(known, log_weight - oscillation, 0.0)).sum(axis=-1)
+    return ratio(slope, (ramp**2).sum(axis=-1)) * (visible.tokens - 1.0 - t2)
 
 
 def distance(
@@ -169,13 +165,12 @@ def common_variance(
     (1.0, 0.0)
     """
     known = (np.isfinite(log_weight) | ~carries[..., None]).all(axis=0) & carries[..., None]
-    centred, unexplained = (
-        _centred(rows, known) for rows in (log_weight, log_weight - fit_of_others)
-    )
-    squares, error = (centred**2).sum(axis=-1), (unexplained**2).sum(axis=-1)
-    total, count = centred.sum(axis=0), carries.sum(axis=0)
+    deviation = centred(log_weight, known)
+    squares = (deviation**2).sum(axis=-1)
+    error = (centred(log_weight - fit_of_others, known) ** 2).sum(axis=-1)
+    total, count = deviation.sum(axis=0), carries.sum(axis=0)
     # ‖Σ x‖² without document k, from ‖Σ x‖² with it.
-    without = (total**2).sum(axis=-1) - 2 * (centred * total).sum(axis=-1) + squares
+    without = (total**2).sum(axis=-1) - 2 * (deviation * total).sum(axis=-1) + squares
     sums = squares.sum(axis=0)
     shares = {
         "common_share": (
@@ -198,12 +193,6 @@ def _common(square_of_sum: FloatArray, sum_of_squares: FloatArray, count: np.nda
     """Return the mean of ⟨x_k, x_l⟩ over pairs of documents over the mean of ⟨x_k, x_k⟩."""
     pairs = ratio(square_of_sum - sum_of_squares, np.maximum(count - 1.0, 0.0))
     return ratio(pairs, sum_of_squares)
-
-
-def _centred(rows: FloatArray, known: BoolArray) -> FloatArray:
-    """Return rows minus their mean over the known tokens; 0 at unknown tokens."""
-    level = mean_of_known(np.where(known, rows, np.nan))[..., None]
-    return np.where(known, rows - level, 0.0)
 
 
 def share_estimate(share: FloatArray, replicates: FloatArray, carries: BoolArray) -> Estimate:

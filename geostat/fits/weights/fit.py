@@ -23,18 +23,10 @@ import xarray as xr
 
 from empirical.schema import Quantity
 from geostat.datasets.overlap import Progress, overlapped, tracked
+from geostat.datasets.table import table
 from geostat.datasets.tokens import LayerTokens, layer_tokens, require, select_heads
-from geostat.datasets.variable import (
-    Value,
-    codes,
-    mapped,
-    side_by_side,
-    sink_flag,
-    stack_layers,
-    variables,
-)
+from geostat.datasets.variable import Value, codes, fit_dataset, join_heads, mapped, variables
 from geostat.errors import InputError
-from geostat.fits.table import table
 from geostat.fits.weights.autocorrelation import background, lag_one, long_run_noise
 from geostat.fits.weights.break_points import FORMS, search, search_documents
 from geostat.fits.weights.effects import arithmetic, common_variance, distance, growth
@@ -49,7 +41,7 @@ from geostat.fits.weights.identifiability import (
     reported,
     strength,
 )
-from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, compare, simple_fits, simple_slopes
+from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, compare, simple_fits
 from geostat.statistics.arrays import BoolArray, FloatArray, pieces
 from geostat.statistics.jackknife import leave_one_out_mean
 from geostat.statistics.losses import (
@@ -59,7 +51,6 @@ from geostat.statistics.losses import (
 )
 
 HEAD: Final = ("layer", "head")
-TOKEN: Final = (*HEAD, "position")
 _table = partial(table, equation="Assumption 3")
 _codes = partial(codes, equation="Assumption 3")
 
@@ -369,33 +360,26 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
     """
     require(capture, NEEDS)
     documents, layers, heads, positions = (capture.sizes[dim] for dim in NEEDS["attention_weight"])
-    groups = pieces(heads, documents * positions)
     names = (*NEEDS, "log_attention_weight", "tokens", "sink_visible")
     tasks = [
         select_heads(capture, names, layer=[layer], head=group)
-        for layer, group in product(range(layers), groups)
+        for layer, group in product(range(layers), pieces(heads, documents * positions))
     ]
     # One thread searches while lmfit, which holds the GIL, fits other heads in the second thread.
     fitted = overlapped(_fit_heads, tasks)
     parts = [part for _, part in zip(tracked(tasks, progress), fitted, strict=True)]
-    by_layer = [
-        side_by_side(RECORDS, parts[first : first + len(groups)], "head")
-        for first in range(0, len(parts), len(groups))
-    ]
-    out = variables(RECORDS, stack_layers(RECORDS, by_layer)) | {"sink_visible": sink_flag(capture)}
+    numbers = join_heads(RECORDS, parts, heads)
+    out = variables(RECORDS, numbers)
     # Set after moderation, to agree with the moderated interval.
     lower, upper = (out[f"total_model_{end}"].values for end in ("lower", "upper"))
     out["total_model_differs"].values[:] = (lower > 1.0) | (upper < 1.0)
-    coords = {
-        dim: capture[dim].variable
-        for dim in ("document", *TOKEN, "kv_head_of_head")
-        if dim in capture.coords
-    }
-    labels = {
-        dim: xr.Variable((dim,), np.array(values, dtype=object))
-        for dim, values in {"form": FORMS, "rival": RIVALS}.items()
-    }
-    return xr.Dataset(out, coords=coords | labels)
+    return fit_dataset(
+        capture,
+        out,
+        ("document", *HEAD, "position", "kv_head_of_head"),
+        form=("form", np.array(FORMS, dtype=object)),
+        rival=("rival", np.array(RIVALS, dtype=object)),
+    )
 
 
 def _fit_heads(capture: xr.Dataset) -> dict[str, Value]:
@@ -414,12 +398,14 @@ def _fit_heads(capture: xr.Dataset) -> dict[str, Value]:
     }
     at_bound, tokens_se = refine(best, position, mean)
     residual = mean - predict(best, position)
-    simple = simple_fits(position, log_weight, mean, without)
-    residuals = np.concatenate([simple.residual, residual])
+    simple_residuals, simple_losses, simple_slopes = simple_fits(
+        position, log_weight, mean, without, carries
+    )
+    residuals = np.concatenate([simple_residuals, residual])
     # Held-out losses, (rival, document, head), form by form to save memory.
     fits = ({name: rows[form] for name, rows in replicates.items()} for form in range(len(FORMS)))
     of_forms = [mean_of_known((log_weight - predict(fit, position)) ** 2) for fit in fits]
-    losses = np.concatenate([simple.loss, np.stack(of_forms)])
+    losses = np.concatenate([simple_losses, np.stack(of_forms)])
     noises = background(residuals)
     long_runs = np.sqrt(noises.density(np.zeros(1))[..., 0])
     noise, long_run = noises.take(slice(len(SIMPLE), None)), long_runs[len(SIMPLE) :]
@@ -469,7 +455,7 @@ def _fit_heads(capture: xr.Dataset) -> dict[str, Value]:
         ),
         **distance(log_weight, visible, fit, fit_replicates),
         **common_variance(log_weight, predict(fit_replicates, position), carries),
-        **simple_slopes(simple, carries),
+        **simple_slopes,
         **search_documents(log_weight, first, form),
         "residual_autocorrelation": lag_one(residual[pick]),
         "long_run_noise": long_run[pick],

@@ -128,6 +128,30 @@ def lmfit_parameters(form: str, start: Mapping[str, float], last: float) -> lmfi
     return out
 
 
+def derivatives(
+    form: str, curve: Mapping[str, FloatArray | float], position: FloatArray
+) -> dict[str, FloatArray]:
+    """Return ∂ log α of a form by parameter (log p_base, slopes, ω); the arguments broadcast.
+
+    `curve` holds the parameters of CURVE. A parameter that sets several of them has the sum of
+    their derivatives.
+    """
+    eta, omega = curve["eta_osc"], np.nan_to_num(curve["omega"])
+    wave = (position > curve["t1"]) & (position <= curve["t2"])
+    level = 1.0 + eta * np.cos(omega * position)
+    column = {
+        "b": np.ones(level.shape),
+        "eta_osc": np.where(wave, np.cos(omega * position) / level, 0.0),
+        "eta_tail": np.maximum(position - curve["t2"], 0.0),
+        "omega": np.where(wave, -eta * position * np.sin(omega * position) / level, 0.0),
+    }
+    return {
+        name: np.asarray(sum(column[part] for part in parts))
+        for name, parts in PARAMETERS_OF[form].items()
+        if name not in _BREAKS
+    }
+
+
 def lmfit_keywords(form: str) -> dict[str, Any]:
     """Return the fit keywords of a form's lmfit Model, with the analytic Jacobian.
 
@@ -135,28 +159,14 @@ def lmfit_keywords(form: str) -> dict[str, Any]:
     thousandfold towards the last token.
     """
 
-    def derivatives(
+    def jacobian(
         parameters: lmfit.Parameters, data: FloatArray, weights: None, position: FloatArray
     ) -> FloatArray:
-        curve = _curve(form, parameters.valuesdict())
-        eta, omega = curve["eta_osc"], np.nan_to_num(curve["omega"])
-        wave = (position > curve["t1"]) & (position <= curve["t2"])
-        level = 1.0 + eta * np.cos(omega * position)
-        column = {
-            "b": np.ones(position.size),
-            "eta_osc": np.where(wave, np.cos(omega * position) / level, 0.0),
-            "eta_tail": np.maximum(position - curve["t2"], 0.0),
-            "omega": np.where(wave, -eta * position * np.sin(omega * position) / level, 0.0),
-        }
-        # A parameter that sets several of CURVE has the sum of their derivatives.
-        columns = [
-            sum(column[name] for name in names)
-            for source, names in PARAMETERS_OF[form].items()
-            if parameters[source].vary
-        ]
-        return -np.stack(columns, axis=-1)
+        columns = derivatives(form, _curve(form, parameters.valuesdict()), position)
+        free = [column for name, column in columns.items() if parameters[name].vary]
+        return -np.stack(free, axis=-1)
 
-    return LMFIT_KEYWORDS | {"fit_kws": LMFIT_KEYWORDS["fit_kws"] | {"Dfun": derivatives}}
+    return LMFIT_KEYWORDS | {"fit_kws": LMFIT_KEYWORDS["fit_kws"] | {"Dfun": jacobian}}
 
 
 def fit_row(

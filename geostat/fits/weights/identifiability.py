@@ -23,7 +23,7 @@ log(1 + η cos ωi) and V the long-run variance of its product with the noise.
 
 Everywhere `best` holds the parameters of every form and `noise` the background of each form's
 residuals, both (form, head). `last` is the position of the last token: L where the sink is visible.
-Imports numpy and scipy.
+Imports numpy.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from geostat.datasets.variable import Value
 from geostat.fits.weights.autocorrelation import Background
 from geostat.fits.weights.break_points import FORMS
+from geostat.fits.weights.forms import derivatives
 from geostat.fits.weights.rivals import RIVALS
 from geostat.fits.weights.surrogates import p_values
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
-from geostat.statistics.jackknife import LEVEL, SIGNIFICANCE, Estimate, jackknife
+from geostat.statistics.jackknife import SIGNIFICANCE, Estimate, jackknife
 from geostat.statistics.losses import mean_over_documents, paired_gain
+from geostat.statistics.t_test import critical_value
 
 AMPLITUDE = 2.0
 """Minimum amplitude of an oscillation, in standard errors."""
@@ -278,7 +279,7 @@ def _source(name: str, parameters: dict[str, FloatArray]) -> FloatArray:
 
 def _wider_interval(estimate: Estimate, half_width: FloatArray, documents: np.ndarray) -> Estimate:
     """Return the wider of the jackknife interval and that of a half-width; NaN without one."""
-    quantile = stdtrit(np.maximum(documents - 1.0, 1.0), 0.5 + LEVEL / 2)
+    quantile = critical_value(np.maximum(documents - 1.0, 1.0))
     se = np.maximum(estimate.se, np.where(np.isfinite(half_width), half_width, np.inf) / quantile)
     return Estimate(
         value=estimate.value,
@@ -336,18 +337,11 @@ def _columns(
     log(1 + η cos ωi).
     """
     oscillating = (position > parameters["t1"]) & (position <= parameters["t2"])
-    beyond = position > parameters["t2"]
-    omega = np.where(oscillating, parameters["omega"], 0.0)
-    eta = np.where(oscillating, parameters["eta_osc"], 0.0)
-    cosine, level = np.cos(omega * position), 1.0 + eta * np.cos(omega * position)
-    ramp = np.where(beyond, position - parameters["t2"], 0.0)
-    swing = np.where(oscillating, cosine / level, 0.0)
-    slopes = {"monotone": [ramp], "shared": [swing + ramp], "separate": [swing, ramp]}[form]
-    turn = [] if form == "monotone" else [-eta * position * np.sin(omega * position) / level]
-    columns = [np.ones(ramp.shape), *slopes, *turn, np.where(beyond, -parameters["eta_tail"], 0.0)]
-    return np.stack(np.broadcast_arrays(*columns), axis=-1), np.where(
-        oscillating, np.log(level), 0.0
-    )
+    omega = np.nan_to_num(parameters["omega"])
+    level = 1.0 + parameters["eta_osc"] * np.cos(omega * position)
+    of_t2 = np.where(position > parameters["t2"], -parameters["eta_tail"], 0.0)
+    columns = [*derivatives(form, parameters, position).values(), of_t2]
+    return np.stack(columns, axis=-1), np.where(oscillating, np.log(level), 0.0)
 
 
 def _sandwich(columns: FloatArray, density: FloatArray, size: int) -> FloatArray:

@@ -26,6 +26,7 @@ from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife
 from geostat.statistics.losses import (
     bayesian_information,
+    centred,
     corrected_akaike,
     mean_loss,
     mean_of_known,
@@ -80,41 +81,38 @@ def solve(form: str, position: FloatArray, rows: FloatArray) -> tuple[FloatArray
     no known weight.
     """
     known = np.isfinite(rows)
-    count = known.sum(axis=-1)
-    y = np.where(known, rows, 0.0)
-    x = design(form, position)
-    mean_x = ratio((known * x).sum(axis=-1), count, 0.0)
-    centred = np.where(known, x - mean_x[..., None], 0.0)
-    slope = ratio((centred * y).sum(axis=-1), (centred**2).sum(axis=-1), 0.0)
-    slope = np.where(count > 0, np.maximum(slope, 0.0), np.nan)
-    return ratio(y.sum(axis=-1), count) - slope * mean_x, slope
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimpleFits:
-    """Fits of SIMPLE to one layer.
-
-    `residual` of the mean, (rival, head, token); `loss`, held-out, (rival, document, head); `slope`
-    of the mean, then leave-one-out slopes, (rival, 1 + document, head).
-    """
-
-    residual: FloatArray
-    loss: FloatArray
-    slope: FloatArray
+    x = np.where(known, design(form, position), np.nan)
+    centred_x = centred(x, known)
+    slope = ratio(
+        (centred_x * np.where(known, rows, 0.0)).sum(axis=-1), (centred_x**2).sum(axis=-1), 0.0
+    )
+    slope = np.where(known.any(axis=-1), np.maximum(slope, 0.0), np.nan)
+    return mean_of_known(rows) - slope * mean_of_known(x), slope
 
 
 def simple_fits(
-    position: FloatArray, log_weight: FloatArray, mean: FloatArray, without: FloatArray
-) -> SimpleFits:
-    """Fit the simple rivals to mean log weights, (head, token), and leave-one-out means."""
-    out: dict[str, list[FloatArray]] = {"residual": [], "loss": [], "slope": []}
-    for form in SIMPLE:
+    position: FloatArray,
+    log_weight: FloatArray,
+    mean: FloatArray,
+    without: FloatArray,
+    carries: BoolArray,
+) -> tuple[FloatArray, FloatArray, dict[str, Estimate]]:
+    """Fit the simple rivals to mean log weights, (head, token), and leave-one-out means.
+
+    Returns residuals of the mean, (rival, head, token), held-out losses, (rival, document, head),
+    and slopes by variable, (head,), without an error at their bound 0. `carries` has shape
+    (document, head).
+    """
+    residuals, losses, slopes = [], [], {}
+    for form, rival in SIMPLE.items():
         level, slope = solve(form, position, np.concatenate([mean[None], without]))
         trend = slope[..., None] * design(form, position)
-        out["residual"].append(mean - level[0, :, None] - trend[0])
-        out["loss"].append(mean_of_known((log_weight - level[1:, :, None] - trend[1:]) ** 2))
-        out["slope"].append(slope)
-    return SimpleFits(**{name: np.stack(values) for name, values in out.items()})
+        residuals.append(mean - level[0, :, None] - trend[0])
+        losses.append(mean_of_known((log_weight - level[1:, :, None] - trend[1:]) ** 2))
+        if rival.slope:
+            estimate = jackknife(slope[0], slope[1:], carries)
+            slopes[rival.slope] = estimate.with_error_where(slope[0] > 0)
+    return np.stack(residuals), np.stack(losses), slopes
 
 
 def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dict[str, np.ndarray]:
@@ -139,18 +137,6 @@ def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dic
         "rival_long_run_noise": long_run,
         "preferred": choice.chosen,
         "rival_clearly_lowest": choice.clear,
-    }
-
-
-def simple_slopes(simple: SimpleFits, carries: BoolArray) -> dict[str, Estimate]:
-    """Return the slope of each simple rival, by variable; there is no error at its bound 0.
-
-    `carries` has shape (document, head).
-    """
-    return {
-        rival.slope: jackknife(slope[0], slope[1:], carries).with_error_where(slope[0] > 0)
-        for rival, slope in zip(SIMPLE.values(), simple.slope, strict=True)
-        if rival.slope
     }
 
 

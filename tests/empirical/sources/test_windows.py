@@ -183,9 +183,7 @@ def test_documents_that_differ_more_are_let_through(other: str):
     st.lists(st.lists(st.integers(0, 2), min_size=9, max_size=9), min_size=2, max_size=8),
     st.integers(0, 3),
 )
-def test_the_pairs_found_by_their_rarest_runs_are_those_that_all_comparisons_find(
-    rows: list[list[int]], repeats: int
-):
+def test_the_pairs_found_are_those_that_all_comparisons_find(rows: list[list[int]], repeats: int):
     ids = np.array([*rows, rows[0][repeats:] + rows[0][:repeats]], dtype=np.int32)
     runs = [{tuple(row[index : index + 5]) for index in range(5)} for row in ids.tolist()]
     expected = {

@@ -216,12 +216,12 @@ def test_settling_holds_one_chunk_at_a_time(tmp_path):
     ("file", "at", "hit"),
     [
         ("capture/weight/c/0/0/0", 0.01, [0]),
-        ("capture/weight/c/0/0/0", 0.5, None),
-        ("capture/count/c/1/0", 0.9, [*range(DOCUMENTS, MANY)]),
+        ("capture/weight/c/0/0/0", 0.5, [*range(1, DOCUMENTS - 1)]),
+        ("capture/count/c/1/0", 0.9, []),  # its table
         ("capture/layer/c/0", 0.5, []),
     ],
 )
-def test_damage_names_its_documents(many, file, at, hit):
+def test_damage_to_one_chunk_names_its_document(many, file, at, hit):
     attributes = read_root(many)
     manifest = attributes["manifest"]
     rows = read_rows(many, manifest["rows"], more=False, run=manifest["run"])
@@ -229,9 +229,6 @@ def test_damage_names_its_documents(many, file, at, hit):
         (found,) = damages(many, attributes, rows, 0, results=True)
         with pytest.raises(StoreError, match=f"{file}: damaged"):
             check(many, attributes)
-    if hit is None:  # one in the middle of the shard
-        (document,) = found.documents
-        assert 0 < document < DOCUMENTS - 1
-        assert repr(rows[document]["name"]) in str(found)
-    else:
-        assert list(found.documents) == hit
+    named = [index for index, row in enumerate(rows) if repr(row["name"]) in str(found)]
+    assert len(named) == bool(hit)
+    assert {*named} <= {*hit}

@@ -11,6 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from empirical.capture.cluster import tasks
+from empirical.capture.versions import DERIVING, versions
 from empirical.errors import InputError
 from geostat.datasets.overlap import AT_ONCE, overlapped, spread_over
 
@@ -94,7 +95,7 @@ def blas_threads() -> set[int]:
 
 def test_blas_has_one_thread_inside_the_block_and_in_workers(monkeypatch: pytest.MonkeyPatch):
     plugins = pytest.importorskip("empirical.capture.cluster.plugins")
-    plugin = plugins.FunctionPlugin(lambda task: blas_threads(), plugins.versions(), threads=None)
+    plugin = plugins.FunctionPlugin(lambda task: blas_threads(), versions(DERIVING), threads=None)
     monkeypatch.setattr(plugins, "get_worker", lambda: SimpleNamespace(plugins={"name": plugin}))
     with threadpool_limits(2, user_api="blas"):
         assert blas_threads() == {2}
@@ -107,11 +108,11 @@ def test_blas_has_one_thread_inside_the_block_and_in_workers(monkeypatch: pytest
 def test_a_worker_with_another_version_is_refused(monkeypatch: pytest.MonkeyPatch):
     plugins = pytest.importorskip("empirical.capture.cluster.plugins")
     here = SimpleNamespace(address="here")
-    other = plugins.FunctionPlugin(abs, plugins.versions() | {"scipy": "0.1"}, threads=None)
+    other = plugins.FunctionPlugin(abs, versions(DERIVING) | {"scipy": "0.1"}, threads=None)
     line = r"worker here: has scipy .*, this run has 0\.1\. Install"
     with pytest.raises(InputError, match=line):
         other.setup(here)
     monkeypatch.setattr(plugins, "get_worker", lambda: SimpleNamespace(plugins={"name": other}))
     with pytest.raises(InputError, match=line):  # Dask gives one that came late tasks all the same
         plugins.call("name", "run", -1)
-    plugins.FunctionPlugin(abs, plugins.versions(), threads=None).setup(here)
+    plugins.FunctionPlugin(abs, versions(DERIVING), threads=None).setup(here)

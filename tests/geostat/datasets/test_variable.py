@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from empirical.schema import Quantity
-from geostat.datasets.variable import labelled, stack_layers, variables
+from geostat.datasets.variable import join_heads, labelled, variables
 from geostat.statistics.jackknife import Estimate, document_mean
 
 WORDS = {"long_name": "an effect", "units": "nat", "symbol": "x", "equation": "(1)"}
@@ -15,7 +15,7 @@ RECORD = Quantity("x", dims=("layer", "head"), **WORDS, **TESTED)
 
 def test_an_estimate_becomes_variables_with_derived_records():
     layers = [document_mean(np.random.default_rng(seed).normal(size=(4, 3))) for seed in range(2)]
-    named = variables([RECORD], stack_layers([RECORD], [{"x": layer} for layer in layers]))
+    named = variables([RECORD], join_heads([RECORD], [{"x": layer} for layer in layers], 3))
     assert {name: variable.dims for name, variable in named.items()} == {
         **dict.fromkeys(("x", "x_se", "x_lower", "x_upper", "x_skew"), ("layer", "head")),
         "x_without": ("layer", "head", "document"),

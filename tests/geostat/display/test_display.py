@@ -11,7 +11,7 @@ from geostat import paper
 from geostat.display.head_curves import weight_means
 from geostat.display.results import (
     LEAST_CELLS,
-    form_counts,
+    form_summary,
     predictive_quartiles,
     separable_side,
 )
@@ -101,9 +101,9 @@ def test_the_lowest_bic_is_counted_over_fitted_heads():
     fits = xr.Dataset(
         {"bic": (("gram", "layer", "head"), [[[3.0, 1.0, np.nan]], [[2.0, 5.0, np.nan]]])}
     )
-    assert form_counts(fits, "", "gram")["lowest_bic"].values.tolist() == [1, 1]
-    assert not form_counts(fits * np.nan, "", "gram")
-    assert not form_counts(fits, "none_", "gram")
+    assert form_summary(fits, "", "gram", {})["lowest_bic"].values.tolist() == [1, 1]
+    assert not form_summary(fits * np.nan, "", "gram", {})
+    assert not form_summary(fits, "none_", "gram", {})
 
 
 def test_a_bin_of_few_cells_has_no_quartiles():

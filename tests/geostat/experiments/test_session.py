@@ -17,7 +17,7 @@ from empirical.intervention.rules import recent
 from geostat.analyses.effective_size import PLAIN, Cell
 from geostat.errors import InputError
 from geostat.experiments.ablation.context import plain_cell
-from geostat.experiments.scope import Scope
+from geostat.experiments.options import Scope
 from geostat.experiments.session import Evaluations, Losses, no_cut
 from geostat.runs.console import QUIET
 

@@ -119,7 +119,7 @@ def test_pair_variance_equals_its_trace_on_random_heads() -> None:
     rng = np.random.default_rng(0)
     cosines = np.corrcoef(rng.normal(size=(7, 9)))
     a = np.sort(rng.random(7))[::-1].copy()
-    head = ranked(np.arange(7), a, np.ones(7), cosines, 2)
+    head = ranked(np.arange(7), a, cosines, 2)
     found = pair_variances(head, summarise(head, np.array([3])), 0, 50)
     for i in range(3):
         for j in range(3, 7):
@@ -149,7 +149,7 @@ def test_the_shift_by_the_sinks_cosine_equals_exact_arithmetic() -> None:
     def mean_distances(rho0: float) -> np.ndarray:
         gram = 0.25 ** np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
         gram[0, 1:] = gram[1:, 0] = rho0
-        head = ranked(np.arange(4), a, np.ones(4), gram, 0)
+        head = ranked(np.arange(4), a, gram, 0)
         summary = summarise(head, np.array([n]))
         return summary.sigma_ss[0] + head.a**2 - 2 * summary.sigma[0]
 
@@ -163,7 +163,7 @@ def exact_head(head: RationalHead) -> tuple[Ranked, Summary, dict, dict]:
     """
     tokens = len(head.a)
     a, rho = np.array(head.a, dtype=float), np.array(head.rho, dtype=float)
-    numeric = ranked(np.arange(tokens), a, np.ones(tokens), rho, head.sink)
+    numeric = ranked(np.arange(tokens), a, rho, head.sink)
     inside = list(range(head.n))
     members = {
         symbols.I_N: inside,

@@ -21,7 +21,7 @@ from theory.errors import InputError
 from theory.evaluate.envelopes import envelope, envelopes, envelopes_by_edition
 from theory.evaluate.simulate import simulate
 from theory.head.gram import LagGram, exponential, offset_exponential
-from theory.head.results import BOUNDS, CLAIMS, Envelope, Validity
+from theory.head.results import BOUNDS, EDITIONS, Envelope, Validity
 
 ALPHA = np.array([0.5, 0.05, 0.1, 0.35])
 IMPOSSIBLE = exponential(0.1, 0.99, 4)
@@ -182,7 +182,7 @@ def test_all_weights_zero_is_nan_in_print_and_a_tie_in_sharp() -> None:
 
 
 def test_editions_say_what_they_claim() -> None:
-    found = {edition: four_tokens(edition) for edition in CLAIMS}
+    found = {edition: four_tokens(edition) for edition in EDITIONS}
     for edition in ("sharp", "conditional"):
         assert found[edition].claims == ("bound under Model G", "bound under Model G")
         assert found[edition].upper_is_bound

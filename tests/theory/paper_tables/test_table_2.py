@@ -1,4 +1,4 @@
-"""Table 2: the order of entry against sorting, the boundaries, the numbers of each verdict."""
+"""Table 2: the order of entry, the boundaries, the numbers of each verdict."""
 
 import numpy as np
 import pytest
@@ -13,10 +13,8 @@ from theory.head.attention_profile import WeightProfile, regimes
 from theory.head.gram import exponential
 from theory.paper_tables.table_2 import (
     TABLE_2,
-    entry_order,
     figure_4_profile,
     markdown,
-    sink_rank,
     tail_margin,
     tail_trend,
 )
@@ -24,44 +22,17 @@ from theory.statements import catalogue
 from theory.symbolic import margins, symbols
 from theory.symbolic.record import MEANINGS
 
-SIZES = [st.integers(0, 12), st.integers(0, 24), st.integers(0, 16)]
-
 
 @st.composite
-def profiles(
-    draw: st.DrawFn, sizes: list[st.SearchStrategy[int]] = SIZES, shared: bool = False
-) -> WeightProfile:
-    """Profiles; shared: whether the growth has the rate η."""
-    lengths = [draw(size) for size in sizes]
-    assume(sum(lengths) > 0)
-    sinks = [0.1, 0.5, 0.999] if shared else [0.0, 0.001, 0.01, 0.03, 0.1, 0.5, 0.999]
+def profiles(draw: st.DrawFn) -> WeightProfile:
+    """Profiles whose growth has the rate η."""
     return phases(
-        *lengths,
-        p_sink=draw(st.sampled_from(sinks)),
+        *(draw(st.integers(*limits)) for limits in ((1, 12), (20, 30), (1, 16))),
+        p_sink=draw(st.sampled_from([0.1, 0.5, 0.999])),
         eta=draw(st.floats(0.01, 1)),
-        omega=draw(st.floats(0.4, 5.8) if shared else st.floats(0.05, 6.2)),
-        growth=None if shared else draw(st.sampled_from([None, 0.05, 0.3])),
+        omega=draw(st.floats(0.4, 5.8)),
+        growth=None,
     )
-
-
-@given(profiles())
-@settings(max_examples=150)
-def test_the_closed_order_of_entry_is_the_order_by_weight(profile: WeightProfile) -> None:
-    growth = profile.eta if profile.growth is None else profile.growth
-    # The least of the tail above the highest peak: always so where η is shared.
-    assume(np.exp(growth) > 1 + profile.eta)
-    order, weights = entry_order(profile), profile.weights()
-    assert sorted(order.tolist()) == list(range(profile.length + 1))
-    np.testing.assert_allclose(weights[order], np.sort(weights)[::-1], rtol=1e-12)
-
-
-@given(profiles())
-@settings(max_examples=150)
-def test_the_sinks_rank_is_one_more_than_the_weights_above_it(profile: WeightProfile) -> None:
-    weights = profile.weights()
-    # Not at a tie, where rounding decides.
-    assume(np.abs(weights[1:] / max(profile.p_sink, 1e-300) - 1).min() > 1e-9)
-    assert sink_rank(profile) == 1 + int((weights[1:] > profile.p_sink).sum())
 
 
 def phase(profile: WeightProfile, position: int) -> str:
@@ -74,16 +45,16 @@ def phase(profile: WeightProfile, position: int) -> str:
     return "peaks" if cosine > 0 else "valleys" if cosine < 0 else "plateau"
 
 
-@given(profiles([st.integers(1, 12), st.integers(20, 30), st.integers(1, 16)], shared=True))
+@given(profiles())
 @settings(max_examples=100)
 def test_composition_changes_at_m1_m2_m3(profile: WeightProfile) -> None:
     found = regimes(profile)
     assume(
-        sink_rank(profile) <= profile.length - profile.growth_start + 1
+        found.sink_rank <= profile.length - profile.growth_start + 1
         and found.n_peaks >= 1
         and found.n_valleys >= 1
     )
-    phases = [phase(profile, position) for position in entry_order(profile).tolist()]
+    phases = [phase(profile, position) for position in selection_order(profile.weights()).tolist()]
     assert phases.count("sink") == 1
     assert "sink" in phases[: found.m1 - 1]
     assert set(phases[: found.m1 - 1]) <= {"sink", "tail"}
@@ -149,7 +120,7 @@ def test_the_tails_margin_and_scale_are_those_of_the_printed_edition() -> None:
 def test_the_levels_of_figure_4_give_the_sink_rank_99() -> None:
     profile = figure_4_profile()
     assert profile.weights().sum() == pytest.approx(1, abs=1e-9)
-    assert sink_rank(profile) == 99
+    assert regimes(profile).sink_rank == 99
     assert selection_order(profile.weights())[0] == 1024
 
 

@@ -45,7 +45,7 @@ bounds (`sharp` at least) take its place, and `error` reports it. Source: Model 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -69,23 +69,15 @@ OUTER = [side for upper in OUTER_UPPER for side in (upper - 1, upper)]
 """Indices of the lower and upper bounds of P and F(r_max) in `BOUNDS`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ConditionalBounds:
-    """`BOUNDS` (8,) in [0, 1], moved outwards by the errors of their averages.
-
-    error: largest error of an average in use. Above `WITHIN` that average was dropped and the other
-    bounds (`sharp` at least) take its place. The bounds hold in both cases.
-    """
-
-    values: FloatArray
-    error: float
-
-
 def conditional_bounds(
     head: Ranked, summary: Summary, index: int, dimension: int, *, followup: bool
-) -> ConditionalBounds:
-    """Return the conditional bounds of the selection `summary.n[index]`, intersected with the sharp
-    bounds.
+) -> tuple[FloatArray, float]:
+    """Return the conditional bounds of the selection `summary.n[index]`, `BOUNDS` (8,) in [0, 1],
+    and the largest error of an average in use.
+
+    They are intersected with the sharp bounds and moved outwards by the errors of their averages.
+    An error above `WITHIN`: that average was dropped and the other bounds (`sharp` at least) take
+    its place. The bounds hold in both cases.
 
     followup: strict inner balls (a tied token is outside) and one F of both P and R.
 
@@ -104,7 +96,7 @@ def conditional_bounds(
     if followup:
         f = followup_f((result[0], result[1]), (result[2], result[3]))
         result = np.array([*result[:4], *f, *f])
-    return ConditionalBounds(values=result, error=error)
+    return result, error
 
 
 def _narrowed(

@@ -62,9 +62,6 @@ SORTING_PAYS = 5e-4
 SEED = 20_260_201
 """Seed of the scrambling."""
 
-UPPER = [1, 3]
-"""Indices of the upper bounds among lower and upper of P and F(r_max)."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Crowd:
@@ -151,20 +148,6 @@ def given_crowd(selection: GivenSum, chosen: IntArray) -> Crowd:
     )
 
 
-@lru_cache(maxsize=32)
-def _scores(rank: int) -> FloatArray:
-    """Return normal scores (REPLICATES, MOST, ·): t, along s, diagonal, below the diagonal."""
-    from scipy.stats import qmc
-
-    numbers = 1 + rank + rank * (rank + 1) // 2
-    scores = np.empty((REPLICATES, MOST, numbers))
-    for part in range(REPLICATES):
-        points = qmc.Sobol(numbers, rng=np.random.default_rng(SEED + part)).random(MOST)
-        scores[part] = ndtri(np.clip(points, 1e-12, 1 - 1e-12))
-    scores.flags.writeable = False
-    return scores
-
-
 class Draws(NamedTuple):
     """Nodes of (s, u) for unit directions u. They depend only on the dimension, not on the head.
 
@@ -184,11 +167,19 @@ class Draws(NamedTuple):
 @lru_cache(maxsize=16)
 def _draws(dimension: int, rank: int) -> tuple[Draws, ...]:
     """Return all nodes, one entry for each part."""
-    return tuple(_drawn(dimension, rank, scores) for scores in _scores(rank))
+    from scipy.stats import qmc
+
+    # normal scores of t, along s, on the diagonal of T and below it
+    numbers, result = 1 + rank + rank * (rank + 1) // 2, []
+    for part in range(REPLICATES):
+        points = qmc.Sobol(numbers, rng=np.random.default_rng(SEED + part)).random(MOST)
+        scores = ndtri(np.clip(points, 1e-12, 1 - 1e-12))
+        result.append(_from_scores(dimension, rank, scores))
+    return tuple(result)
 
 
-def _drawn(dimension: int, rank: int, scores: FloatArray) -> Draws:
-    """Return nodes from their normal scores."""
+def _from_scores(dimension: int, rank: int, scores: FloatArray) -> Draws:
+    """Return the nodes of one part."""
     unit = 1 / np.sqrt(dimension)
     triangles = np.zeros((len(scores), rank, 1 + rank))
     triangles[:, :, 0] = unit * scores[:, 1 : 1 + rank]
@@ -241,6 +232,6 @@ def _sorting_pays(selection: GivenSum, crowd: Crowd) -> bool:
     """Return whether the gain of the comonotone bound over the first nodes justifies its sort."""
     first = _draws(selection.dimension, crowd.factor.shape[1])[0].subset(0, FIRST)
     plain, sorted_out = (
-        _sums(selection, crowd, first, sorting=sorting)[UPPER] for sorting in (False, True)
+        _sums(selection, crowd, first, sorting=sorting)[1::2] for sorting in (False, True)
     )
     return bool(((plain - sorted_out) / FIRST).max() > SORTING_PAYS)

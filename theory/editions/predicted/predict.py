@@ -13,16 +13,14 @@ then depends on the merging order. Imports numpy; scipy.linalg and numba lazily.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from theory.arrays import BoolArray, FloatArray, IntArray
+from theory.arrays import BoolArray, FloatArray
 from theory.editions.sharp.sharp_law import SUM_ROUNDING
-from theory.errors import InputError
-from theory.head.gram import Gram
-from theory.head.inputs import HeadInput, checked_input
+from theory.head.inputs import HeadInput
 from theory.head.ranked import Ranked, Summary, rank_tokens, summarise
 from theory.head.results import QUANTITIES, Convention
 
@@ -85,7 +83,6 @@ class Prediction:
     is less accurate.
     """
 
-    n: IntArray
     precision: FloatArray
     recall: FloatArray
     f_outer: FloatArray
@@ -93,46 +90,10 @@ class Prediction:
     change: FloatArray
     regrouped: FloatArray
     reliable: BoolArray
-    convention: Convention
-
-    def __post_init__(self) -> None:
-        arrays = [getattr(self, item.name) for item in fields(self) if item.name != "convention"]
-        if {array.shape for array in arrays} != {self.n.shape}:
-            raise ValueError(
-                f"arrays have shapes {sorted({array.shape for array in arrays})}, expected"
-                f" {self.n.shape}."
-            )
-        for array in arrays:
-            array.flags.writeable = False
-
-
-def predict(
-    alpha: Any,
-    norms: Any,
-    gram: Gram,
-    dimension: int,
-    n: Any,
-    *,
-    sink: int | None = 0,
-    convention: Convention = "paper",
-    feasible: bool | None = None,
-) -> Prediction:
-    """Return the approximate expected separability of one head under Model G, arrays (K,);
-    arguments as `theory.envelope`.
-
-    Raises:
-        InputError: on bad input or an infeasible Gram.
-    """
-    if convention not in get_args(Convention):
-        raise InputError(
-            f"convention is {convention!r}, expected one of {', '.join(get_args(Convention))}."
-        )
-    head_input = checked_input(alpha, norms, gram, dimension, n, sink=sink, feasible=feasible)
-    return predict_head(head_input, convention)
 
 
 def predict_head(head_input: HeadInput, convention: Convention) -> Prediction:
-    """Return `predict` of one checked head."""
+    """Return the approximate expected separability of one head under Model G, arrays (K,)."""
     tokens, sizes, d = head_input.tokens, head_input.n, head_input.dimension
     inner, inverse = np.unique(sizes[sizes < tokens], return_inverse=True)
     alpha, norms = _of_order_one(head_input.alpha), _of_order_one(head_input.norms)
@@ -150,14 +111,10 @@ def predict_head(head_input: HeadInput, convention: Convention) -> Prediction:
     if convention == "paper":
         values[:-2, sizes == tokens] = 1.0
     values[-2:, sizes == tokens] = 0.0
-    named = dict(zip((*QUANTITIES, "change", "regrouped"), values, strict=True))
     trusted = (d >= LEAST_DIMENSION) | (sizes == 1) | (sizes == tokens)
-    return Prediction(
-        n=sizes,
-        reliable=trusted & (values[-2] <= UNRELIABLE) & (values[-1] <= REGROUPED),
-        convention=convention,
-        **named,
-    )
+    reliable = trusted & (values[-2] <= UNRELIABLE) & (values[-1] <= REGROUPED)
+    named = dict(zip((*QUANTITIES, "change", "regrouped"), values, strict=True))
+    return Prediction(reliable=reliable, **named)
 
 
 def _of_order_one(array: FloatArray) -> FloatArray:

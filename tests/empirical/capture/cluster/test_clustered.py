@@ -20,6 +20,7 @@ from empirical.capture.cluster.tasks import Awaited, connected, place
 from empirical.capture.layer_view import RunShape
 from empirical.capture.measuring import Batch, Measuring
 from empirical.capture.observers import Geometry
+from empirical.capture.versions import MEASURING, versions
 from empirical.errors import InputError
 from empirical.measure.selection import Convention
 from empirical.sources.queries import LAST
@@ -90,7 +91,7 @@ def test_a_document_that_kills_workers_is_named():
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_worker_writes_to_a_shared_disk(tmp_path, monkeypatch, shared):
-    measurer = worker.Measurer(lambda: loaded("llama"), worker.versions(), threads=None)
+    measurer = worker.Measurer(lambda: loaded("llama"), versions(MEASURING), threads=None)
     measurer.setup(HERE)
     source, n = measurer.loaded(), np.array([1, 4])
     options = {"n": n, "convention": Convention.PAPER, "seed": 0, "queries": LAST}
@@ -156,7 +157,7 @@ def test_a_worker_lost_during_plugin_registration_is_no_error():
 
 
 def test_a_late_worker_with_another_version_measures_nothing(monkeypatch):
-    plugin = worker.Measurer(loaded, worker.versions() | {"torch": "1.0"}, threads=None)
+    plugin = worker.Measurer(loaded, versions(MEASURING) | {"torch": "1.0"}, threads=None)
     with refused("worker here: has torch"):
         plugin.setup(HERE)
     here = SimpleNamespace(plugins={"name": plugin})

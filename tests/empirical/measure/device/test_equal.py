@@ -220,11 +220,11 @@ def test_baselines_of_several_queries_are_means_of_each_at_the_draws_of_the_seed
         np.testing.assert_allclose(array.cpu().numpy(), mean, rtol=1e-6)
 
 
-def test_f_scores_of_queries_match_the_schema():
+def test_f_scores_of_tensors_are_those_of_arrays():
     precision = torch.tensor([0.0, 0.25, 1.0, torch.nan])
     recall = torch.tensor([0.0, 0.5, 0.0, 0.5])
     for convention in Convention:
-        found = queries._f_scores(precision, recall, convention)
+        found = f_scores(precision, recall, convention)
         expected = f_scores(precision.numpy(), recall.numpy(), convention)
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one.numpy(), other, rtol=1e-6)

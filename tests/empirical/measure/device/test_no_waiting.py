@@ -108,17 +108,6 @@ def test_temporary_memory_stays_in_its_budget(sizes):
     assert peaks[grids.BYTES] > 3 * peaks[1 << 20]  # what all at once would take
 
 
-def test_products_use_full_float32_whatever_the_caller_allows():
-    before = torch.get_float32_matmul_precision()
-    try:
-        torch.set_float32_matmul_precision("medium")
-        with grids.full_products():
-            assert torch.get_float32_matmul_precision() == "highest"
-        assert torch.get_float32_matmul_precision() == "medium"
-    finally:
-        torch.set_float32_matmul_precision(before)
-
-
 def test_sums_are_float64_if_the_device_has_it():
     kinds = [grids.wide(torch.device(name)) for name in ("cpu", "cuda", "mps")]
     assert kinds == [torch.float64, torch.float64, torch.float32]

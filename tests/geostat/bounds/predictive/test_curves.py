@@ -16,9 +16,10 @@ from geostat.bounds.predictive.curves import predictive_curves, predictive_grid
 from geostat.bounds.predictive.variables import mean_of_other_heads, noise_share, score
 from geostat.errors import InputError
 from geostat.statistics.jackknife import leave_one_out_mean
-from theory.editions.predicted.predict import Prediction, predict
+from theory.editions.predicted.predict import Prediction, predict_head
 from theory.evaluate.simulate import simulate
 from theory.head.gram import LagGram, offset_exponential
+from theory.head.inputs import checked_input
 
 TOKENS, DIMENSION, DOCUMENTS, LAYERS, HEADS, KV_HEADS = 40, 32, 4, 2, 4, 2
 N = np.array([1, 2, 3, 4, 6, 8, 10, 20, 40])
@@ -44,7 +45,9 @@ def values_of(layer: int, head: int) -> tuple[np.ndarray, LagGram]:
 
 def predicted(alpha: np.ndarray, layer: int, head: int, n: np.ndarray) -> Prediction:
     """Return the theory's prediction from these weights and a head's true norms and Gram."""
-    return predict(alpha, *values_of(layer, head), DIMENSION, n)
+    return predict_head(
+        checked_input(alpha, *values_of(layer, head), DIMENSION, n, sink=0), "paper"
+    )
 
 
 @pytest.fixture(scope="module")

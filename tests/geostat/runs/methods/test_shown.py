@@ -141,6 +141,6 @@ def test_names_from_the_store_are_escaped(finished: Finished):
 
 def test_display_is_computed_once(finished: Finished, monkeypatch: pytest.MonkeyPatch):
     calls = []
-    monkeypatch.setattr(tree, "head_curves", lambda groups: calls.append(1) or xr.Dataset())
+    monkeypatch.setitem(tree.GROUPS, "head_curves", lambda groups: calls.append(1) or xr.Dataset())
     html_of(finished.tree)
     assert len(calls) == 1

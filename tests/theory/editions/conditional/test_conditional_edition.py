@@ -105,9 +105,9 @@ def test_what_may_be_too_far_off_is_flagged_and_left_to_sharp(
     monkeypatch.setattr(one_token, "NODES_MOST", 64)
     for module in (conditional_edition, quadrature_error, envelopes):
         monkeypatch.setattr(module, "WITHIN", 1e-9)
-    found = conditional_bounds(head, summary, 0, 16, followup=False)
-    assert found.error > 1e-9
-    assert found.values[:4].tolist() == sharp[:4].tolist()
+    found, error = conditional_bounds(head, summary, 0, 16, followup=False)
+    assert error > 1e-9
+    assert found[:4].tolist() == sharp[:4].tolist()
     alpha, norms, gram = profile_head(24, 0.3, 0.2, 0.5, 0.3)
     assert not envelope(alpha, norms, gram, 16, [4], edition="conditional").reliable[0]
 
@@ -167,9 +167,9 @@ def test_bounds_of_small_heads_hold_in_both_conventions(kind: str) -> None:
 
 def test_without_the_variance_bounds_hold_and_are_wider(monkeypatch: pytest.MonkeyPatch) -> None:
     head, summary = one_selection(n=8, length=40)
-    full = conditional_bounds(head, summary, 0, 16, followup=False).values
+    full, _ = conditional_bounds(head, summary, 0, 16, followup=False)
     monkeypatch.setattr(conditional_edition, "VARIANCE_UP_TO", 40)
-    cheap = conditional_bounds(head, summary, 0, 16, followup=False).values
+    cheap, _ = conditional_bounds(head, summary, 0, 16, followup=False)
     sharp = best_bounds(pairwise_law(head, summary, 0, 16), followup=False)
     recall_upper = BOUNDS.index("recall_upper")
     assert full[recall_upper] + 0.01 < cheap[recall_upper] < sharp[recall_upper]

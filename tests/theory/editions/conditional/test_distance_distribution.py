@@ -106,7 +106,7 @@ def symbolic_selection() -> tuple[sp.Matrix, Ranked, Summary]:
         4, 4, lambda k, m: 1 if k == m else sp.Rational(1, 3) ** abs(k - m) - sp.Rational(1, 20)
     )
     cosines = np.array(rho.tolist(), dtype=float)
-    head = ranked(np.arange(4), np.array(a, dtype=float), np.ones(4), cosines, 0)
+    head = ranked(np.arange(4), np.array(a, dtype=float), cosines, 0)
     c = sp.Matrix(4, 4, lambda k, m: a[k] * a[m] * rho[k, m])
     return c, head, summarise(head, np.array([2]))
 

@@ -99,15 +99,15 @@ def test_duplicates_within_and_across_the_cut() -> None:
 
 def test_without_convergence_the_other_bounds_remain(monkeypatch: pytest.MonkeyPatch) -> None:
     head, summary = one_selection(n=5)
-    full = conditional_bounds(head, summary, 0, 16, followup=False)
+    full, error = conditional_bounds(head, summary, 0, 16, followup=False)
     far_off = (np.full(4, 0.5), np.full(4, 2 * WITHIN))
     monkeypatch.setattr(conditional_edition, "crowd_bounds", lambda given, chosen: far_off)
-    left = conditional_bounds(head, summary, 0, 16, followup=False)
+    left, error_left = conditional_bounds(head, summary, 0, 16, followup=False)
     monkeypatch.setattr(conditional_edition, "sphere_bounds", lambda given: far_off)
-    neither = conditional_bounds(head, summary, 0, 16, followup=False)
-    assert max(full.error, left.error) <= WITHIN < neither.error
-    assert left.values[0] < full.values[0] + 1e-9
-    assert left.values[1] > full.values[1] - 1e-9
+    _, error_neither = conditional_bounds(head, summary, 0, 16, followup=False)
+    assert max(error, error_left) <= WITHIN < error_neither
+    assert left[0] < full[0] + 1e-9
+    assert left[1] > full[1] - 1e-9
 
 
 def test_a_long_head_is_cheap_and_bounded() -> None:

@@ -27,21 +27,26 @@ from theory.editions.predicted.predict import (
     REGROUPED,
     Prediction,
     _finish,
-    predict,
+    predict_head,
     squared_sum_nodes,
 )
-from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
 from theory.evaluate.simulate import simulate
 from theory.head.attention_profile import WeightProfile, value_norm_profile
 from theory.head.gram import LagGram, exponential, feasible_edge, offset_exponential
+from theory.head.inputs import checked_input
 from theory.head.ranked import rank_tokens
-from theory.head.results import QUANTITIES
+from theory.head.results import QUANTITIES, Convention
 
 # Simulated truth, 70 heads and 420 rows: L 16..256, d 8..128, β .03..1.5, offsets 0, .2, .5, ρ₀ of
 # both signs, N 2..128.
 TRUTH: list[dict[str, Any]] = json.loads((GOLDEN / "predicted_truth.json").read_text())["heads"]
 PROFILE = ("length", "plateau_end", "growth_start", "p_sink", "eta", "omega", "growth")
+
+
+def predict(*head: Any, sink: int | None = 0, convention: Convention = "paper") -> Prediction:
+    """Predict one head, given by weights, norms, Gram, head size and sizes."""
+    return predict_head(checked_input(*head, sink=sink), convention)
 
 
 def head_of(case: dict[str, Any]) -> tuple[FloatArray, FloatArray, LagGram, int]:
@@ -330,20 +335,6 @@ def test_a_long_head_is_served() -> None:
     norms, gram = value_norm_profile(1025, sink_ratio=0.2), offset_exponential(0.1, 0.2, 0.1, 1025)
     found = predict(shape.weights(), norms, gram, 64, np.linspace(1, 1024, 16).astype(int))
     assert np.isfinite(values(found)).all()
-
-
-def test_results_are_frozen_and_checked() -> None:
-    found = predict([0.5, 0.3, 0.2], 1.0, exponential(1.0, 0.1, 3), 8, [2])
-    with pytest.raises(ValueError, match="read-only"):
-        found.recall[0] = 0.0
-    arrays = {name: getattr(found, name) for name in Prediction.__slots__}
-    with pytest.raises(ValueError, match="expected"):
-        Prediction(**arrays | {"recall": np.zeros(2)})
-
-
-def test_an_unknown_convention_is_refused() -> None:  # other bad input: `test_envelopes`
-    with pytest.raises(InputError, match="convention is 'other', expected one of paper, followup"):
-        predict([0.5, 0.3, 0.2], 1.0, exponential(1.0, 0.1, 3), 8, [2], convention="other")
 
 
 # Equal and parallel tokens, of which a nearest one is no normal.

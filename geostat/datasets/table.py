@@ -1,4 +1,4 @@
-"""Tables of quantities: one row of text for each variable of a fit dataset."""
+"""Tables of quantities: one row of text for each variable of a group."""
 
 from __future__ import annotations
 
@@ -48,3 +48,8 @@ def table(
             tested="tested" in kinds,
         )
     return out
+
+
+def quantities(rows: str, **table_options: Any) -> tuple[Quantity, ...]:
+    """Return the records of `table`, in the order of its rows."""
+    return tuple(table(rows, **table_options).values())
