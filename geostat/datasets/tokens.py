@@ -63,6 +63,21 @@ def layer_tokens(capture: xr.Dataset, layer: int) -> LayerTokens:
     )
 
 
+def tokens_of_layers(capture: xr.Dataset) -> LayerTokens:
+    """Return the visible tokens of all layers.
+
+    Raises:
+        InputError: if layers see different numbers of tokens.
+    """
+    seen = sorted(set(capture["tokens"].values.tolist()))
+    if len(seen) > 1:
+        raise InputError(
+            f"layers see {' or '.join(map(str, seen))} tokens, expected one number. Fit the layers"
+            " of each number apart, as `geostat fit` does."
+        )
+    return layer_tokens(capture, 0)
+
+
 def most_tokens(capture: xr.Dataset) -> int:
     """Return the largest T; within a part all layers have it (`geostat.datasets.parts`)."""
     return int(capture["tokens"].max())

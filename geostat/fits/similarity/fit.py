@@ -19,7 +19,7 @@ import xarray as xr
 from empirical.schema import Quantity
 from geostat.datasets.overlap import Progress, part_of
 from geostat.datasets.table import table
-from geostat.datasets.tokens import layer_tokens, require
+from geostat.datasets.tokens import require, tokens_of_layers
 from geostat.datasets.variable import (
     Value,
     codes,
@@ -235,8 +235,8 @@ def _histograms(capture: xr.Dataset) -> Iterator[FloatArray]:
 
 
 def _cosines(capture: xr.Dataset) -> Cosines:
-    """Return the mean cosines at lags between content tokens, of layers of one T."""
-    content, lag = layer_tokens(capture, 0).content, capture["lag"].values.astype(np.float64)
+    """Return the mean cosines at lags between content tokens."""
+    content, lag = tokens_of_layers(capture).content, capture["lag"].values.astype(np.float64)
     keep = lag < content
     cosine = _heads(capture, "cosine_mean")[..., keep]
     cosine[~np.isfinite(cosine)] = np.nan
@@ -309,7 +309,7 @@ def _by_form(fit: Fit, capture: xr.Dataset, data: Cosines, rho0: Value) -> dict[
     Feasibility concerns the head's ρ₀ or, without a visible sink, content tokens alone.
     """
     assert isinstance(rho0, Estimate)
-    visible, values = layer_tokens(capture, 0), fit.estimate.values
+    visible, values = tokens_of_layers(capture), fit.estimate.values
     numbers = numbers_of(fit, data)
     numbers["mae_by_pair"] = mae_by_pair(
         _histograms(capture), Bins.of(capture), visible.content, fit.form, values
@@ -339,7 +339,7 @@ def _by_form(fit: Fit, capture: xr.Dataset, data: Cosines, rho0: Value) -> dict[
 
 def _by_head(capture: xr.Dataset, data: Cosines) -> dict[str, Value]:
     """Return numbers without a form: sink, negative cosines, drift, chance levels, and flags."""
-    visible = layer_tokens(capture, 0)
+    visible = tokens_of_layers(capture)
     sink = _heads(capture, "sink_cosine")[..., visible.start + visible.first_content :]
     sink = np.where(np.isfinite(sink) & visible.sink, sink, np.nan)
     edges = ("position_block_start", "position_block_stop", "lag_bin_start", "lag_bin_stop")

@@ -5,6 +5,7 @@ from numpy.testing import assert_allclose
 from support.synthetic import Sizes, Spread, Truth, assert_covered, capture
 
 from geostat.datasets.variable import reasons
+from geostat.errors import InputError
 from geostat.fits.similarity import forms
 from geostat.fits.similarity.fit import fit_similarity, layer_cosines
 from geostat.fits.similarity.forms import FORM, FORMS, by_lag, solve
@@ -175,6 +176,13 @@ def test_the_fit_of_a_layer_does_not_depend_on_other_layers():
     for layer in range(3):
         alone = fit_similarity(data.isel(layer=[layer]))
         xr.testing.assert_allclose(together.isel(layer=[layer]), alone, rtol=1e-9)
+
+
+def test_layers_that_see_different_numbers_of_tokens_are_refused():
+    data = capture(sizes=Sizes(layers=2, kv_heads=1, heads=1, positions=40), seed=0)
+    data["tokens"] = ("layer", [40, 24])
+    with pytest.raises(InputError, match="layers see 24 or 40 tokens, expected one number"):
+        fit_similarity(data)
 
 
 def test_five_tokens_and_a_missing_head_are_handled():
