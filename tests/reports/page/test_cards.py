@@ -64,7 +64,7 @@ def test_a_long_curve_keeps_its_ends(run):
 @pytest.mark.parametrize(
     ("key", "changed"),
     [
-        ("norms", lambda run: {"norms": run.norms.assign(cv_token=run.norms["cv_token"] * nan)}),
+        ("norms", lambda run: {"display": run.display.assign_attrs(norms_head=None)}),
         (
             "weights",
             lambda run: {"display": run.display.assign(weight=run.display["weight"] * nan)},
