@@ -112,7 +112,6 @@ def wide(
         [*header(*lead), *map(text, names), *last],
         rows,
         "p" + "l" * (len(lead) - 1) + "r" * len(names) + "p" * len(last),
-        keys=len(lead),
     )
 
 
@@ -219,7 +218,7 @@ def _differences(data: xr.Dataset) -> Table:
     headers = header(
         "pair", "quantity", "difference", "95% interval", "p (Holm)", "significant", "settings"
     )
-    return Table("comparison_differences", "Differences", caption, headers, rows, "lprrrlp", keys=2)
+    return Table("comparison_differences", "Differences", caption, headers, rows, "lprrrlp")
 
 
 def _best(data: xr.Dataset) -> Table:

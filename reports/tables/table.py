@@ -242,8 +242,6 @@ class Table:
     align: str
     """One letter per column: l, c, r, or p for sentences."""
     _: KW_ONLY
-    keys: int = 1
-    """Number of leading columns that identify a row; LaTeX repeats them in every panel."""
     narrow: Table | None = None
     """Replacement in LaTeX, with fewer columns and shorter text."""
     only_latex: bool = False

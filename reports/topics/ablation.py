@@ -184,7 +184,7 @@ def _function(run: Run, data: xr.Dataset) -> Table:
     )
     rows = each(data.sel(outcome=primary), "mode", "feature", known="rank_correlation")
     title = "Features of a head and the loss increase from ablating it"
-    return Table.of("head_function", title, caption, columns, rows, keys=2)
+    return Table.of("head_function", title, caption, columns, rows)
 
 
 def _prediction(run: Run, data: xr.Dataset) -> Table:
@@ -208,7 +208,7 @@ def _prediction(run: Run, data: xr.Dataset) -> Table:
     )
     title = "Does geometry add to weights in predicting the loss increase?"
     rows = each(data, "mode", "outcome", known="r2_held_out_layers")
-    return Table.of("head_prediction", title, caption, columns, rows, keys=2)
+    return Table.of("head_prediction", title, caption, columns, rows)
 
 
 def _needs(run: Run, data: xr.Dataset) -> Table:
@@ -234,7 +234,7 @@ def _needs(run: Run, data: xr.Dataset) -> Table:
     )
     rows = each(data, "mode", "group", known="head_share_of_one")
     title = "Tokens needed by single heads"
-    return Table.of("head_needs", title, caption, columns, rows, keys=2)
+    return Table.of("head_needs", title, caption, columns, rows)
 
 
 def _share(data: xr.Dataset) -> str:
@@ -264,7 +264,7 @@ def _budgets(run: Run, data: xr.Dataset) -> Table:
     )
     rows = each(data, "mode", "budget", "way", known="budget_rise")
     title = "Loss increase by token budget and allocation"
-    return Table.of("budgets", title, caption, columns, rows, keys=3)
+    return Table.of("budgets", title, caption, columns, rows)
 
 
 def _regimes(run: Run, data: xr.Dataset) -> Table:
@@ -295,7 +295,7 @@ def _regimes(run: Run, data: xr.Dataset) -> Table:
         " regime (twice the share of draws on its side, the regime included)."
     )
     title = "Ablation of a regime, and of equally many random heads"
-    return Table.of("regime_cuts", title, caption, columns, rows, keys=3)
+    return Table.of("regime_cuts", title, caption, columns, rows)
 
 
 def _contexts(run: Run, data: xr.Dataset) -> Table:
@@ -318,7 +318,7 @@ def _contexts(run: Run, data: xr.Dataset) -> Table:
     )
     rows = each(data, "mode", "context", known="context_n_star")
     title = "Tokens needed, by context length"
-    return Table.of("contexts", title, caption, columns, rows, keys=2)
+    return Table.of("contexts", title, caption, columns, rows)
 
 
 TABLES: Final = (

@@ -542,7 +542,7 @@ def _parameters(run: Run, name: str, title: str, what: str, rows: list[list[Cell
     headers = header(
         "parameter", "meaning (unit); source", "median [quartiles]", "typical ±", "heads"
     )
-    return Table(name, title, caption, headers, rows, "lprrr", keys=2)
+    return Table(name, title, caption, headers, rows, "lprrr")
 
 
 def _rows(data: xr.Dataset, names: Iterable[str], form: str = "") -> list[list[Cell]]:

@@ -139,7 +139,7 @@ def _coverage(run: Run) -> Table:
     for scores, words, variable, column in kinds:
         columns += [column(f"{SYMBOLS[name]} {words}", f"{name}_{variable}") for name in scores]
     rows = [run.summary.sel(edition=edition, gram=gram) for edition, gram in run.bounds]
-    table = Table.of("coverage", "Do the bounds hold?", "", columns, rows, keys=2)
+    table = Table.of("coverage", "Do the bounds hold?", "", columns, rows)
     void = any(cell.plain == VOID for row in table.rows for cell in row)
     return replace(table, caption=_coverage_caption(run, bool(simulated), void))
 

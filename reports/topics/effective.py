@@ -264,7 +264,7 @@ def _stars(run: Run, data: xr.Dataset) -> Table:
         caption += f" Last rows: values reported in the authors’ later paper ({paper['source']})."
     rows = each(data, "scope", "rule", "mode", known="n_star")
     title = "Effective attention set sizes"
-    table = Table.of("effective", title, caption, columns, rows, keys=3)
+    table = Table.of("effective", title, caption, columns, rows)
     reported = [
         [
             *map(text, (paper["model"], "attention", mode)),
@@ -303,7 +303,7 @@ def _sets(run: Run, data: xr.Dataset) -> Table:
     )
     title = "Sets selected by sparse alternatives to softmax"
     rows = each(data, "scope", "set_rule", "mode", known="set_loss_rise")
-    return Table.of("effective_sets", title, caption, columns, rows, keys=3)
+    return Table.of("effective_sets", title, caption, columns, rows)
 
 
 def _over_sizes(run: Run, data: xr.Dataset) -> Table:
@@ -327,7 +327,7 @@ def _over_sizes(run: Run, data: xr.Dataset) -> Table:
     )
     rows = each(data, "mode", "statistic", "range", known="rank_correlation")
     title = "Separability and loss over N"
-    return Table.of("effective_curves", title, caption, columns, rows, keys=3)
+    return Table.of("effective_curves", title, caption, columns, rows)
 
 
 TABLES: Final = (

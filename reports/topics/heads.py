@@ -219,7 +219,7 @@ def _on_paper(run: Run, errors: str, name: str, data: xr.Dataset, columns: Colum
         for j, head in enumerate(_names(run, dim))
     ]
     caption, align = f"{about}; {errors}. {unit}", "r" * len(headers)
-    return Table(f"heads_{name}", title, caption, headers, rows, align, keys=2, only_latex=True)
+    return Table(f"heads_{name}", title, caption, headers, rows, align, only_latex=True)
 
 
 def _names(run: Run, dim: str) -> list[Cell]:

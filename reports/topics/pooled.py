@@ -44,7 +44,7 @@ def _depth(run: Run, data: xr.Dataset) -> Table:
         " bounds in every jackknife replicate."
     )
     title = "Pooled heads and their trend over depth"
-    return Table.of("depth", title, caption, columns, each(data, "parameter"), keys=2)
+    return Table.of("depth", title, caption, columns, each(data, "parameter"))
 
 
 def _meaning(row: xr.Dataset) -> Cell:

@@ -218,7 +218,7 @@ def _scores(run: Run, data: xr.Dataset) -> Table:
     )
     title = "How well does the theory predict a head’s curve?"
     rows = [row for score in SCORES for row in each(of_score(data, score), "source")]
-    return Table.of("predictive", title, caption, columns, rows, keys=2)
+    return Table.of("predictive", title, caption, columns, rows)
 
 
 CURVE: Final = Column("curve", lambda row: mixed(SYMBOLS[row["score"].item()]), "l")

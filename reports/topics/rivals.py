@@ -162,7 +162,7 @@ def tables(run: Run) -> list[Table]:
             f" Null baseline: random directions with mean cosine 0 give a misfit of {floor:.2g} by"
             " lag."
         )
-    return [Table("rivals", "Rival forms", caption, headers, rows, "lprrrrrr", keys=2)]
+    return [Table("rivals", "Rival forms", caption, headers, rows, "lprrrrrr")]
 
 
 def _forms(data: xr.Dataset, dim: str, misfit: str, quantity: str) -> list[list[Cell]]:

@@ -341,7 +341,7 @@ def _against_nulls(run: Run, data: xr.Dataset) -> Table:
         for row in each(of_null.sel(n=sizes), "n")
     ]
     title = "Separability above null baselines"
-    return Table.of("separable", title, caption, columns, rows, keys=3)
+    return Table.of("separable", title, caption, columns, rows)
 
 
 def _null_name(null: str) -> str:

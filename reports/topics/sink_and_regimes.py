@@ -221,7 +221,7 @@ def _sink(run: Run, data: xr.Dataset) -> Table:
         rows += each(selected.sel(n=known), "n")
     title = "The sink's similarity and Recall (the paper’s Figure 6)"
     caption = f"{_how_correlated(run, data)} {notes(data)}".strip()
-    return Table.of("sink", title, caption, columns, rows, keys=2)
+    return Table.of("sink", title, caption, columns, rows)
 
 
 def _size(row: xr.Dataset) -> Cell:
@@ -556,7 +556,7 @@ def _regimes(run: Run, data: xr.Dataset) -> Table:
     title = "Regimes of heads (the paper’s Figures 8 and 10)"
     by_regime = data.sel(criterion=list(CRITERIA), regime=_unclassified_last(data))
     rows = each(by_regime, "criterion", "regime")
-    return Table.of("regimes", title, caption.strip(), columns, rows, keys=2)
+    return Table.of("regimes", title, caption.strip(), columns, rows)
 
 
 def _stable(row: xr.Dataset, index: int) -> Cell:

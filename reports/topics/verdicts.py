@@ -410,7 +410,7 @@ def _numbered(by: str, claims: Claims, rows: Sequence[Sequence[Cell]], caption: 
     headers = header(*keys, *(name.partition(" ")[0] for name in names))
     align, caption = "r" * len(keys) + "c" * len(claims), f"{caption} Claims: {'; '.join(names)}."
     title = f"Verdicts by {by}"
-    return Table(f"verdict_{by}s", title, caption, headers, rows, align, keys=len(keys))
+    return Table(f"verdict_{by}s", title, caption, headers, rows, align)
 
 
 NUMBERS = (

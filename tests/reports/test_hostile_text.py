@@ -110,12 +110,12 @@ def test_text_files_have_only_printable_lines(crafted: Path):
 
 
 def test_latex_has_only_commands_of_geostat(crafted: Path, usual: Path):
-    known = {r"\caption", r"\textbf"}
+    known = {r"\caption", r"\textbf", r"\clearpage", r"\tablename", r"\thetable"}
     for path in files(usual, kind="tex"):
         known.update(COMMAND.findall(path.read_text()))
     signs = "".join(text(chr(code)).latex for code in range(32, 0x2300))
     known.update(re.findall(r"\\\w+|\\.", signs))
-    needs = "% needs \\usepackage{amssymb,booktabs,siunitx,tabularx,xltabular}"
+    needs = "% needs \\usepackage{adjustbox,amssymb,booktabs,rotating,siunitx}"
     for path in files(crafted, kind="tex"):
         written = path.read_text(encoding="utf-8")
         for word in COMMAND.findall(written):
