@@ -86,6 +86,7 @@ def test_only_the_damaged_document_is_measured_again(run: Path, text_folder: Pat
     assert "repaired:\n  nothing: no file was damaged\n" in repaired(run).stdout
 
 
+@pytest.mark.slow
 def test_pending_moves_of_another_machine_are_abandoned(run: Path) -> None:
     before = contents(run)
     path = run / "run.zarr"

@@ -345,13 +345,12 @@ def test_a_model_in_training_or_inside_a_module_has_the_same_losses(tmp_path):
     model, options = tiny("gemma2"), {**TWO, "tau": [0.3], "mode": "deletion"}
     model.lm_head = torch.nn.Sequential(torch.nn.Dropout(0.5), model.lm_head)
     found = []
-    for training, given in ((True, model), (False, model), (True, Wrapped(model))):
+    for training, given in ((False, model), (True, Wrapped(model))):
         model.train(training)
         out = tmp_path / str(len(found))
         found.append(gs.effective(given, **options, out=out)["effective"].to_dataset())
         assert model.training == model.lm_head[0].training == training
     xr.testing.assert_equal(found[0], found[1])
-    xr.testing.assert_equal(found[0], found[2])
     with pytest.raises(gs.InputError, match="has no head that predicts tokens"):
         gs.effective(model.model, **options, out=tmp_path / "decoder")
 
