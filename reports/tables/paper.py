@@ -21,6 +21,8 @@ UPRIGHT, TURNED = (40, 0.75), (24, 0.5)
 """Most lines of a table on one page, and its greatest height in heights of the page."""
 SENTENCE: Final = 22
 """Letters on a line of a cell; a longer text is wrapped."""
+WRAPPED: Final = 28
+"""Letters on a line of a wrapped cell, about 3.7 cm."""
 HEADER: Final = 12
 """Letters on a line of a header."""
 ALLOW: Final = r"\allowbreak{}"
@@ -168,7 +170,7 @@ def _pages(table: Table, most: int) -> list[range]:
     """Return the rows of each page, of at most `most` lines by the longest text of each row."""
     pages, start, lines = [], 0, 0
     for index, row in enumerate(table.rows):
-        height = max(1 + (len(cell.plain) - 1) // SENTENCE for cell in row)
+        height = max(1 + (len(cell.plain) - 1) // WRAPPED for cell in row)
         if lines and lines + height > most:
             pages.append(range(start, index))
             start, lines = index, 0
