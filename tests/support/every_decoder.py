@@ -110,12 +110,9 @@ or attend twice, to fewer keys than tokens, or with a bias; or they ask for more
 """
 
 
-def families() -> dict[str, type[PreTrainedModel]]:
-    """Return transformers' classes of causal language models, by name."""
-    return {
-        name: getattr(transformers, name)
-        for name in sorted(set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()))
-    }
+def families() -> list[str]:
+    """Return the names of transformers' classes of causal language models."""
+    return sorted(set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()))
 
 
 def config_of(family: type[PreTrainedModel], **changes: Any) -> PreTrainedConfig:
