@@ -4,7 +4,6 @@ and what is done in a thread beside.
 
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,12 @@ import xarray as xr
 from support.dispatched import Operations
 from support.families import tiny
 from support.places import contents
+from support.raising import refused
 from support.runs import LastWeight, loaded, random_windows, small_run
 
 from empirical.capture import layer_view as view_module
 from empirical.capture import measuring as measuring_module
 from empirical.capture import source as source_module
-from empirical.capture.capture import capture
 from empirical.capture.identity import execution
 from empirical.capture.layer_view import Later, fetched, to_host
 from empirical.capture.measuring import Document
@@ -27,41 +26,47 @@ from empirical.capture.observers import Baselines, Geometry, QueryMeans, Sinks
 from empirical.capture.source import Tapped
 from empirical.errors import InputError
 from empirical.sources.queries import Queries
+from empirical.store.store import Store
 from empirical.tap import interface
 from empirical.tap.parity import Parity
 from empirical.tap.tap import tap
 
 EVERY = [Geometry(named=((1, 2), (3, 0))), Sinks(), QueryMeans()]
-FOUR: dict[str, Any] = {"documents": 1, "queries": Queries.read("last:4", 40)}
-ON_DEVICE = {"measure": "device", "observers": [*EVERY, Baselines()], **FOUR}
+LITTLE: dict[str, Any] = {"documents": 1, "observers": [Geometry()], "n": np.array([1, 2])}
+ON_DEVICE = {
+    **{"family": "gpt_oss", "documents": 1, "queries": Queries.read("last:4", 40)},
+    **{"measure": "device", "observers": [*EVERY, Baselines()]},
+}
 
 
-@pytest.mark.parametrize("family", ["gemma2", "gpt_oss"])
-def test_device_and_compiled_measurements_agree(tmp_path, family):
-    here, there = (
-        small_run(tmp_path / measure, family=family, observers=EVERY, measure=measure, **FOUR)
-        for measure in ("cpu", "device")
-    )
+@pytest.fixture(scope="module")
+def on_device(tmp_path_factory) -> Store:
+    """A run on a device, with windows of 24 tokens in every second layer. Read only."""
+    return small_run(tmp_path_factory.mktemp("on_device") / "run", **ON_DEVICE)
+
+
+def test_device_and_compiled_measurements_agree(tmp_path, on_device):
+    here = small_run(tmp_path / "run", **ON_DEVICE | {"measure": "cpu", "observers": EVERY})
     for group in ("capture", "queries", "sinks"):
-        one, other = here.read(group), there.read(group)
+        one, other = here.read(group), on_device.read(group)
         for name in one.data_vars:
             np.testing.assert_allclose(other[name], one[name], rtol=1e-5, atol=1e-5, err_msg=name)
-    assert [run.attributes["measure"] for run in (here, there)] == ["cpu", "device"]
+    assert [run.attributes["measure"] for run in (here, on_device)] == ["cpu", "device"]
 
 
 @pytest.mark.slow
-def test_equal_device_runs_are_equal_bit_for_bit(tmp_path):
-    one, other = (small_run(tmp_path / name, **ON_DEVICE) for name in ("a", "b"))
-    assert contents(one.path) == contents(other.path)
+def test_equal_device_runs_are_equal_bit_for_bit(tmp_path, on_device):
+    assert contents(small_run(tmp_path / "run", **ON_DEVICE).path) == contents(on_device.path)
 
 
 @pytest.mark.parametrize("together", [pytest.param(1, marks=pytest.mark.slow), 3])
-def test_layers_measured_together_equal_layers_measured_alone(tmp_path, monkeypatch, together):
-    one = small_run(tmp_path / "one", **ON_DEVICE)
+def test_layers_measured_together_equal_layers_measured_alone(
+    tmp_path, monkeypatch, on_device, together
+):
     monkeypatch.setattr(measuring_module, "LAYERS", together)
     other = small_run(tmp_path / "other", **ON_DEVICE)
     for group in ("capture", "null", "queries", "sinks"):
-        xr.testing.assert_allclose(one.read(group), other.read(group), rtol=1e-5, atol=1e-6)
+        xr.testing.assert_allclose(on_device.read(group), other.read(group), rtol=1e-5, atol=1e-6)
 
 
 def test_device_measurements_multiply_in_float32(tmp_path, monkeypatch):
@@ -75,11 +80,11 @@ def test_device_measurements_multiply_in_float32(tmp_path, monkeypatch):
     monkeypatch.setattr(Document, "whole", note)
     torch.set_float32_matmul_precision("medium")
     try:
-        small_run(tmp_path / "run", documents=2, observers=[Geometry()], measure="device")
+        small_run(tmp_path / "run", measure="device", **LITTLE)
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision("highest")
-    assert found == ["highest"] * 2
+    assert found == ["highest"]
 
 
 def test_the_execution_follows_the_devices_of_the_model():
@@ -93,8 +98,8 @@ def test_the_execution_follows_the_devices_of_the_model():
     assert execution(source.devices, "auto") == "device"
 
 
-@pytest.mark.parametrize("family", ["llama", pytest.param("mistral", marks=pytest.mark.slow)])
-def test_a_document_synchronises_once(tmp_path, monkeypatch, family):
+@pytest.mark.usefixtures("on_device")  # what a layer needs is laid out once
+def test_a_document_synchronises_once(tmp_path, monkeypatch):
     attending, measuring, copies = Operations(), Operations(), []
     attend_, copied_ = interface._attend, view_module._copied
     measure_ = Document._measure_gathered
@@ -111,13 +116,12 @@ def test_a_document_synchronises_once(tmp_path, monkeypatch, family):
         copies.append(data.numel())
         return copied_(data)
 
-    small_run(tmp_path / "laid out", family=family, **ON_DEVICE)
     exact = Parity(weights=0.0, log_weights=0.0, hidden=0.0, invisible=0.0, layer=0)
     monkeypatch.setattr(source_module, "parity", lambda *_, **__: exact)  # once a run, it may wait
     monkeypatch.setattr(interface, "_attend", attend)
     monkeypatch.setattr(Document, "_measure_gathered", measure)
     monkeypatch.setattr(view_module, "_copied", copied)
-    small_run(tmp_path / "run", family=family, **ON_DEVICE | {"documents": 2})
+    small_run(tmp_path / "run", **ON_DEVICE | {"documents": 2})
     assert len(copies) == 2  # documents
     assert len(attending.names) > 300
     assert len(measuring.names) > 1000
@@ -139,45 +143,33 @@ class InBackground(LastWeight):
 
 
 @pytest.fixture
-def cores(request) -> Iterator[int]:
-    """So many threads for the model."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
-
-
-TWO_CORES = pytest.mark.parametrize("cores", [2], indirect=True)
+def two_cores(monkeypatch) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
 
 
 @pytest.mark.parametrize(
     ("observer", "measure", "cores", "in_background"),
     [
+        (LastWeight, "cpu", 2, False),
         (LastWeight, "device", 2, True),
         (InBackground, "cpu", 1, False),
         (InBackground, "cpu", 2, True),
     ],
-    indirect=["cores"],
 )
-@pytest.mark.usefixtures("cores")
 def test_observers_of_a_user_run_in_the_background_on_a_device_and_on_several_cores(
-    tmp_path, observer, measure, in_background
+    tmp_path, monkeypatch, observer, measure, cores, in_background
 ):
-    elsewhere, here = observer(), LastWeight()
-    one, other = (
-        small_run(tmp_path / name, documents=1, observers=[Geometry(), own], measure=where)
-        for name, own, where in (("one", elsewhere, measure), ("other", here, "cpu"))
-    )
-    xr.testing.assert_identical(one.read("mine"), other.read("mine"))
-    weights = one.read("capture")["attention_weight"][..., -1]
-    np.testing.assert_allclose(one.read("mine")["last_weight"], weights, rtol=1e-6)
-    (thread,) = elsewhere.threads
-    assert thread.startswith("geostat-background") == in_background
-    assert here.threads == {threading.current_thread().name}
+    monkeypatch.setattr(torch, "get_num_threads", lambda: cores)
+    own, here = observer(), threading.current_thread().name
+    more: Any = LITTLE | {"observers": [Geometry(), own]}
+    run = small_run(tmp_path / "run", measure=measure, **more)
+    weights = run.read("capture")["attention_weight"][..., -1]
+    np.testing.assert_allclose(run.read("mine")["last_weight"], weights, rtol=1e-6)
+    (thread,) = own.threads
+    assert thread.startswith("geostat-background") if in_background else thread == here
 
 
-@TWO_CORES
-@pytest.mark.usefixtures("cores")
+@pytest.mark.usefixtures("two_cores")
 def test_the_model_runs_ahead_of_background_measurements_up_to_a_limit(tmp_path, monkeypatch):
     begun = [threading.Event() for _ in range(4)]
     ahead: list[int] = []
@@ -198,19 +190,18 @@ def test_the_model_runs_ahead_of_background_measurements_up_to_a_limit(tmp_path,
             return super().__call__(view)
 
     monkeypatch.setattr(measuring_module, "AHEAD", 1)
-    small_run(tmp_path / "run", documents=1, observers=[Slow(), Now()], measure="cpu")
+    small_run(tmp_path / "run", measure="cpu", **LITTLE | {"observers": [Slow(), Now()]})
     assert ahead == [1, 1, 1, 0]
 
 
-@TWO_CORES
 @pytest.mark.parametrize("measure", ["cpu", "device"])
-@pytest.mark.usefixtures("cores")
+@pytest.mark.usefixtures("two_cores")
 def test_background_errors_are_raised(tmp_path, measure):
     class Broken(InBackground):
         def __call__(self, view):
             raise InputError("cannot measure this.")
 
-    with pytest.raises(InputError, match=r"cannot measure this\."):
+    with refused(r"cannot measure this\."):
         small_run(tmp_path / "run", observers=[Geometry(), Broken()], measure=measure)
     assert not (tmp_path / "run").exists()
 
@@ -225,14 +216,12 @@ def test_non_finite_rows_are_refused_as_on_the_cpu(tmp_path, observers, monkeypa
         observe(self, view)
 
     monkeypatch.setattr(Document, "observe", spoiled)
-    windows, options = random_windows(1, 40), {"observers": observers, "n": np.arange(1, 41)}
     lines = []
     for measure in ("cpu", "device"):
-        with pytest.raises(InputError) as caught:
-            capture(loaded("llama"), windows, tmp_path / measure, measure=measure, **options)
+        with refused("document 'document 0', layer 2, kv_head 1: NaN or infinity") as caught:
+            small_run(tmp_path / measure, measure=measure, **LITTLE | {"observers": observers})
         lines.append(str(caught.value))
     assert lines[0] == lines[1]
-    assert "document 'document 0', layer 2, kv_head 1: NaN or infinity" in lines[0]
 
 
 def test_arrays_reach_the_host_unchanged_in_one_copy(monkeypatch):

@@ -61,8 +61,9 @@ def _impatient(monkeypatch):
     monkeypatch.setattr(plugins, "PAUSE", 0.0)
 
 
-def test_a_result_at_the_end_of_the_wait_is_returned():
-    assert awaited(Future(TimeoutError(), 5, done=True)) == 5
+@pytest.mark.parametrize(("waits", "done"), [(1, True), (9, False)])
+def test_a_result_is_awaited_while_workers_exist(waits, done):
+    assert awaited(Future(*[TimeoutError()] * waits, 5, done=done)) == 5
 
 
 def test_a_failed_task_raises_at_once():
@@ -70,18 +71,16 @@ def test_a_failed_task_raises_at_once():
         awaited(Future(TimeoutError("its own"), done=True))
 
 
-def test_a_result_is_awaited_while_workers_exist():
-    assert awaited(Future(*[TimeoutError()] * 9, 5)) == 5
-
-
-def test_a_cluster_without_workers_is_reported_after_a_timeout():
-    with refused("document 'a': the cluster has had no worker for 0 s"):
-        awaited(Future(TimeoutError()), workers=0)
-
-
-def test_a_lost_scheduler_is_reported_in_one_line():
-    with refused(r"has lost its scheduler\. Complete documents are kept"):
-        awaited(Future(CancelledError()))
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        (TimeoutError(), "document 'a': the cluster has had no worker for 0 s"),
+        (CancelledError(), r"has lost its scheduler\. Complete documents are kept"),
+    ],
+)
+def test_a_cluster_without_workers_or_scheduler_is_reported(answer, line):
+    with refused(line):
+        awaited(Future(answer), workers=0)
 
 
 def test_a_document_that_kills_workers_is_named():
@@ -89,25 +88,24 @@ def test_a_document_that_kills_workers_is_named():
         awaited(Future(distributed.KilledWorker("task", None, 3)))
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_a_worker_writes_to_a_shared_disk(tmp_path, monkeypatch, shared):
+def test_a_worker_writes_to_a_shared_disk(tmp_path, monkeypatch):
     measurer = worker.Measurer(lambda: loaded("llama"), versions(MEASURING), threads=None)
     measurer.setup(HERE)
+    here = SimpleNamespace(plugins={"it": measurer})
+    monkeypatch.setattr(plugins, "get_worker", lambda: here)
     source, n = measurer.loaded(), np.array([1, 4])
     options = {"n": n, "convention": Convention.PAPER, "seed": 0, "queries": LAST}
     shape = RunShape(**source.sizes, positions=20, **options)
     measuring = Measuring(observers=[Geometry()], shape=shape, where="cpu")
-    made = small_run(tmp_path / "run.zarr", documents=1, length=20, n=n)
+    made = small_run(tmp_path / "run.zarr", documents=1, length=20, n=n, observers=[Geometry()])
+    batch = Batch.of(random_windows(1, 20), range(1))
     with place_beside(made.path) as own:
-        where = own if shared else replace(own, sign="of another disk")
-        batch = Batch.of(random_windows(1, 20), range(1))
-        packed = measurer.measure(measuring, batch, source.provenance(), where)
-        assert [isinstance(entry.data, Path) for entry in packed.contents] == [shared]
-        assert packed.contents[0].row["name"] == "document 0"
-        here = SimpleNamespace(plugins={"it": measurer})
-        monkeypatch.setattr(plugins, "get_worker", lambda: here)
-        drafts = plugins.call("it", "draft", where, made.path, range(1), slice(0))
-        assert drafts == ([] if shared else None)
+        for where, shared in ((own, True), (replace(own, sign="of another disk"), False)):
+            packed = measurer.measure(measuring, batch, source.provenance(), where)
+            assert [isinstance(entry.data, Path) for entry in packed.contents] == [shared]
+            assert packed.contents[0].row["name"] == "document 0"
+            drafts = plugins.call("it", "draft", where, made.path, range(1), slice(0))
+            assert drafts == ([] if shared else None)
     measurer.teardown(HERE)
 
 
@@ -180,24 +178,21 @@ def test_an_invalid_cluster_address_is_refused(text, line):
         place(text)
 
 
-def test_without_distributed_the_install_command_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    line = "^--cluster needs the library distributed, .*: pip install distributed$"
-    with refused(line), connected("local:1"):
-        pass
-
-
-def test_an_invalid_client_is_refused():
-    with refused("client=int: expected a Client of Dask distributed"), connected(3):  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("client", "line"),
+    [
+        ("local:1", "^--cluster needs the library distributed, .*: pip install distributed$"),
+        (3, "client=int: expected a Client of Dask distributed"),
+    ],
+)
+def test_an_invalid_client_or_no_distributed_is_refused(monkeypatch, client, line):
+    if isinstance(client, str):
+        monkeypatch.setitem(sys.modules, "distributed", None)
+    with refused(line), connected(client):
         pass
 
 
 def test_a_model_in_memory_is_refused(tmp_path):
+    run = {"documents": [[5, 6, 7, 8, 9, 10]], "length": 6, "out": tmp_path}
     with pytest.raises(gs.InputError, match="client: its workers load the model by name"):
-        gs.capture(
-            loaded("llama").model,
-            documents=[[5, 6, 7, 8, 9, 10]],
-            length=6,
-            client="local:1",
-            out=tmp_path,
-        )
+        gs.capture(loaded("llama").model, client="local:1", **run)
