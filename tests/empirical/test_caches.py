@@ -35,7 +35,7 @@ def homeless(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("homeless")
-def test_without_a_home_caches_go_to_a_temporary_folder_of_the_user(temporary: Path):
+def test_without_a_home_caches_go_to_a_temporary_folder_of_the_user(temporary):
     redirect_caches()
     own = temporary / f"geostat-{os.getuid()}"
     places = [str(own / name) for name in ("numba", "mplconfigdir", "hf")]
@@ -45,7 +45,7 @@ def test_without_a_home_caches_go_to_a_temporary_folder_of_the_user(temporary: P
 
 
 @pytest.mark.usefixtures("homeless")
-def test_user_defined_caches_are_kept(temporary: Path):
+def test_user_defined_caches_are_kept(temporary):
     os.environ.update(dict(zip(LENT, "abc", strict=True)), GEOSTAT_CACHE="/d")
     redirect_caches()
     assert [os.environ[name] for name in LENT] == ["a", "b", "c"]
@@ -53,16 +53,14 @@ def test_user_defined_caches_are_kept(temporary: Path):
     assert list(temporary.iterdir()) == []
 
 
-def test_with_a_home_no_cache_is_redirected(temporary: Path, tmp_path: Path):
+def test_with_a_home_no_cache_is_redirected(temporary, tmp_path):
     redirect_caches()
     assert not set(LENT) & os.environ.keys()
     assert place_in_cache("model") == tmp_path / ".cache" / "geostat" / "model"
     assert list(temporary.iterdir()) == []
 
 
-def test_the_cache_folder_follows_the_environment(
-    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_cache_folder_follows_the_environment(temporary, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
     assert cache_folder() == Path("/xdg/geostat")
     monkeypatch.setenv("GEOSTAT_CACHE", "~/own")
@@ -72,9 +70,7 @@ def test_the_cache_folder_follows_the_environment(
         cache_folder()
 
 
-def test_a_read_only_cache_is_read(
-    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_read_only_cache_is_read(temporary, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "geostat" / "model").mkdir(parents=True)
     monkeypatch.setattr(caches, "writable", lambda folder: False)
@@ -85,9 +81,7 @@ def test_a_read_only_cache_is_read(
 @pytest.mark.parametrize(
     "trap", ["open to others", "a link", "a file", "others may swap it", "nothing temporary"]
 )
-def test_a_folder_writable_by_others_is_not_used(
-    temporary: Path, trap: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_folder_writable_by_others_is_not_used(temporary, trap, monkeypatch):
     own = temporary / f"geostat-{os.getuid()}"
     if trap == "open to others":
         own.mkdir()
@@ -108,14 +102,14 @@ def test_a_folder_writable_by_others_is_not_used(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="another user's folder can be made by root only")
-def test_a_folder_of_another_user_is_not_used(temporary: Path):
+def test_a_folder_of_another_user_is_not_used(temporary):
     own = temporary / f"geostat-{os.getuid()}"
     own.mkdir(mode=0o700)
     os.chown(own, 65534, 65534)
     assert private_folder() is None
 
 
-def test_an_unknown_home_is_no_local_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_unknown_home_is_no_local_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert writable(Path("some/cache"))
     assert not writable(Path("~/.cache/numba"))

@@ -1,9 +1,5 @@
 """Stores of other schemas: earlier names are read as today's, later schemas are refused."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -23,7 +19,7 @@ EARLIER = {
 
 
 @pytest.mark.parametrize("group", EARLIER)
-def test_variables_of_schema_4_have_their_current_names(group: str) -> None:
+def test_variables_of_schema_4_have_their_current_names(group):
     earlier, current = EARLIER[group]
     data = xr.Dataset({name: ("layer", np.arange(3.0)) for name in earlier})
     renamed = with_current_names(group, data)
@@ -32,7 +28,7 @@ def test_variables_of_schema_4_have_their_current_names(group: str) -> None:
     xr.testing.assert_identical(with_current_names(group, renamed), renamed)
 
 
-def test_labels_of_schema_4_have_their_current_names() -> None:
+def test_labels_of_schema_4_have_their_current_names():
     labels = ("measure", ["pearson", "value_heads"], {"long_name": "measure of correlation"})
     data = xr.Dataset({"correlation": ("measure", [0.1, 0.2])}, coords={"measure": labels})
     renamed = with_current_names("sink", data)
@@ -43,14 +39,14 @@ def test_labels_of_schema_4_have_their_current_names() -> None:
     assert renamed["r2_held_out_layers"].dims == ("outcome", "predictor")
 
 
-def test_results_of_an_earlier_schema_are_read_by_their_current_names(tmp_path: Path) -> None:
+def test_results_of_an_earlier_schema_are_read_by_their_current_names(tmp_path):
     store = store_of(tmp_path / "run.zarr", [0])
     store.settle()
     store.put({"norms": xr.Dataset({"loss_left_out": ("layer", [0.5])})})
     assert StoredRun.open(store.path).read("norms")["loss_held_out"].values.tolist() == [0.5]
 
 
-def test_a_later_schema_is_refused(tmp_path: Path) -> None:
+def test_a_later_schema_is_refused(tmp_path):
     later = {"schema_version": SCHEMA_VERSION + 1}
     store = Store.create(tmp_path / "run.zarr", provenance=later, plan=PLAN, documents=1)
     add(store, [0])

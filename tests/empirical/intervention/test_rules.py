@@ -26,7 +26,7 @@ def made(seed: int, entries: int) -> Tensor:
     return logits.masked_fill(hidden, -torch.inf)
 
 
-@pytest.mark.parametrize("entries", [1, 2, 7, 130, 600])
+@pytest.mark.parametrize("entries", [1, 7, 130])
 @pytest.mark.parametrize("power", POWERS)
 def test_the_support_matches_the_definition(power, entries):
     logits = made(entries, entries)

@@ -21,8 +21,6 @@ from empirical.measure.layer import (
     position_blocks,
     principal_components,
 )
-from empirical.measure.selection import default_n, separability
-from empirical.schema import CAPTURE
 
 
 def layer(
@@ -93,7 +91,7 @@ def expect_positions(measured: dict[str, np.ndarray], of: Layer) -> None:
             assert measured[name][k, i] == pytest.approx(value, abs=1e-12, nan_ok=True), name
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(of=layers(most=24))
 def test_float64_equals_the_definitions(of):
     of = replace(of, alpha=of.alpha.astype(np.float64), values=of.values.astype(np.float64))
@@ -117,15 +115,6 @@ def test_float32_is_close_to_float64():
             np.testing.assert_allclose(array, double[name], rtol=2e-6, atol=2e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("convention", ["paper", "followup"])
-def test_a_walk_over_cosines_equals_the_public_separability(convention):
-    alpha, values = layer(2, 6, 3, 200, 16)
-    walked = measure_layer(alpha, values, None, sink=True, convention=convention)
-    for name, expected in separability(alpha, values, convention=convention).items():
-        if name in walked:
-            np.testing.assert_allclose(walked[name], expected, rtol=1e-10, atol=1e-14, err_msg=name)
-
-
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_equal_tokens_tie_exactly(kind):
     tokens = 203
@@ -141,8 +130,9 @@ def test_equal_tokens_tie_exactly(kind):
     assert (followup["recall"] == 0).all()
 
 
-@pytest.mark.parametrize(("kind", "tolerance"), [(np.float32, 1e-6), (np.float64, 1e-10)])
-@pytest.mark.parametrize("sink", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "tolerance", "sink"), [(np.float32, 1e-6, True), (np.float64, 1e-10, False)]
+)
 def test_blocks_of_columns_equal_a_whole_matrix(monkeypatch, sink, kind, tolerance):
     alpha, values = layer(3, 4, 2, 210, 12, kind)
     values[0, 100] = 0
@@ -200,10 +190,10 @@ def test_the_next_layer_reuses_the_buffer_with_equal_results():
 def test_bits_do_not_depend_on_the_number_of_threads(monkeypatch):
     alpha, values = layer(5, 6, 2, 400, 64, np.float32)
     found = []
-    for threads in (1, 2, 3, 8):
+    for threads in (1, 3):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
         found.append(bits(measure_layer(alpha, values, None, sink=True)))
-    assert found == found[:1] * 4
+    assert found[0] == found[1]
 
 
 def test_equal_values_have_cosine_one_at_every_lag():
@@ -214,16 +204,6 @@ def test_equal_values_have_cosine_one_at_every_lag():
     pairs_by_bin = [18 - lag for lag in range(16)] + [2, 1]
     assert measured["cosine_histogram"][0, :, -1].tolist() == pairs_by_bin
     assert measured["rho_in"].item() <= 1
-
-
-def test_every_schema_variable_is_measured():
-    alpha, values = layer(8, 2, 1, 20, 4, np.float32)
-    measured = measure_layer(torch.tensor(alpha), torch.tensor(values), None, sink=True)
-    assert {name: array.dtype for name, array in measured.items()} == {
-        name: CAPTURE[name].dtype for name in CAPTURE if name != "token_id"
-    }
-    np.testing.assert_array_equal(measured["attention_weight"], alpha)
-    assert measured["precision"].shape == (2, len(default_n(20)))
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 3, 10, 18, 19, 20, 100, 1025, 8193])

@@ -8,7 +8,6 @@ from support.layers import random_layer
 
 from empirical.errors import InputError
 from empirical.measure.nulls import measure_layer, random_directions, random_orders
-from empirical.measure.selection import order_by_weight
 from empirical.schema import NULLS
 
 MEASURES = ("precision", "recall", "r_min", "r_max")
@@ -56,18 +55,6 @@ def test_equal_seeds_give_equal_bits_whatever_the_threads(monkeypatch):
         assert (other["r_max"][:, null] != measured["r_max"][:, null]).any()
 
 
-def test_a_draw_does_not_depend_on_the_requested_sizes():
-    alpha, values = layer(np.float32)
-    every = measure_layer(alpha, values, np.arange(1, 41), seed=(0,))
-    few = measure_layer(alpha, values, [5, 17, 40, 41], seed=(0,))
-    assert set(few) == set(MEASURES)
-    for name, array in few.items():
-        assert array.shape == (6, 2, 4)
-        assert array.dtype == np.float32
-        np.testing.assert_array_equal(array[..., :3], every[name][..., [4, 16, 39]])
-        assert np.isnan(array[..., 3]).all()
-
-
 def test_random_orders_are_independent_permutations():
     orders = random_orders(np.random.SeedSequence(3), 50, 9)
     assert (np.sort(orders, axis=1) == np.arange(9)).all()
@@ -90,20 +77,6 @@ def test_random_directions_keep_norms_and_are_uniform():
     assert np.abs((unit**2).mean(axis=0) - 1 / dimension).max() < 4 * of_square
     consecutive = (unit[:-1] * unit[1:]).sum(axis=1)
     assert abs(consecutive.mean()) < 4 * np.sqrt(1 / dimension / tokens)
-
-
-def test_weights_enter_random_directions_but_not_the_order_of_random_selection():
-    # A sink of nearly all weight: by weight it comes first, at random in the middle on average.
-    alpha = np.tile(np.concatenate([[0.99], np.full(19, 0.01 / 19)]), (200, 1))
-    orders = random_orders(streams((5,), 1)[-1], 200, 20)
-    places = (orders == 0).argmax(axis=1)
-    assert abs(places.mean() - 9.5) < 4 * np.sqrt((20**2 - 1) / 12 / 200)
-    assert (order_by_weight(alpha)[:, 0] == 0).all()
-    values = np.random.default_rng(0).normal(size=(1, 20, 4))
-    precision = measure_layer(alpha, values, [1, 5], seed=(5,))["precision"]
-    assert (precision[:, :, 0] == 1).all()
-    assert np.unique(precision[:, 1, 1]).size == 1
-    assert np.unique(precision[:, 0, 1]).size > 1
 
 
 def test_values_without_a_number_are_refused():

@@ -88,7 +88,7 @@ def test_float64_equals_the_definitions_at_every_n(head, convention):
             assert measured[name][index] == same, (name, index + 1)
 
 
-@pytest.mark.parametrize(("tokens", "dimension"), [(300, 64), (129, 80), (65, 3)])
+@pytest.mark.parametrize(("tokens", "dimension"), [(129, 80), (65, 3)])
 def test_float32_differs_from_float64_only_where_distances_nearly_tie(tokens, dimension):
     alpha, values = random_head(tokens, tokens, dimension, kind=np.float32)
     n = np.arange(1, tokens)
@@ -134,7 +134,7 @@ def test_equal_contributions_tie_exactly_wherever_they_stand(seed, tokens, dimen
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("tokens", [2, 5, 16, 17, 130, 1025])
+@pytest.mark.parametrize("tokens", [2, 17, 1025])
 def test_all_tokens_equal(tokens, kind):
     alpha = np.full(tokens, 1 / tokens, kind)
     values = np.tile(np.random.default_rng(tokens).normal(size=64).astype(kind), (tokens, 1))
@@ -162,21 +162,6 @@ def test_separability_changes_neither_with_scale_nor_with_the_order_of_tokens(he
         scale = 2.0**power if name in ("r_min", "r_max") else 1.0
         np.testing.assert_array_equal(other[name], expected * scale)
         np.testing.assert_array_equal(moved[name], expected)
-
-
-@settings(max_examples=40)
-@given(head=heads)
-def test_f_scores_follow_from_precision_and_recall(head):
-    paper, followup = (separability(*head, convention=name) for name in Convention)
-    # Corollary 1: F(r_max) = 2P/(1+P), F(r_min) = 2R/(1+R); follow-up: one F of both.
-    p, r = paper["precision"], paper["recall"]
-    np.testing.assert_allclose(paper["f_outer"], 2 * p / (1 + p), rtol=1e-12)
-    np.testing.assert_allclose(paper["f_inner"], 2 * r / (1 + r), rtol=1e-12)
-    p, r = followup["precision"], followup["recall"]
-    np.testing.assert_allclose(followup["f_outer"], 2 * p * r / (p + r), rtol=1e-12)
-    np.testing.assert_array_equal(followup["f_outer"], followup["f_inner"])
-    for name in ("f_outer", "precision"):
-        assert np.isnan(followup[name]).tolist() == [False] * (len(p) - 1) + [True]
 
 
 def test_one_token_selected_is_always_separable():

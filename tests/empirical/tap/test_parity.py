@@ -1,7 +1,5 @@
 """What parity compares where eager's weights are not the whole story."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -21,9 +19,9 @@ from empirical.tap.parity import parity, refuse_other_forward
 BEHIND = ["GraniteSWAForCausalLM", "GraniteMoeSWAForCausalLM"]
 
 
-@pytest.mark.parametrize("sink", [-8.0, 0.0, 1.0, 6.0])
+@pytest.mark.parametrize("sink", [-8.0, 6.0])
 @pytest.mark.parametrize("name", [*BEHIND, "GptOssForCausalLM"])
-def test_a_sink_after_the_softmax_is_no_difference(name: str, sink: float):
+def test_a_sink_after_the_softmax_is_no_difference(name, sink):
     model = tiny_of(name)
     for place, weight in model.named_parameters():
         if place.endswith("sinks"):
@@ -44,9 +42,7 @@ def rolled(*given: Any) -> torch.Tensor:
     ("place", "wrong"), [("interface.Scoring", WeakerSink), ("tap.analysed_row", rolled)]
 )
 @pytest.mark.parametrize("name", BEHIND)
-def test_a_wrong_sink_or_row_is_a_difference(
-    name: str, place: str, wrong: Any, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_wrong_sink_or_row_is_a_difference(name, place, wrong, monkeypatch):
     monkeypatch.setattr(f"empirical.tap.{place}", wrong)
     with refused("tapped weights differ from eager attention"):
         parity(tiny_of(name), tokens(1, 60)).judge("float32")
@@ -129,9 +125,7 @@ UNKNOWN = "the inputs that its own forward gives its decoder are unknown"
         (Past, "noise", f"{UNKNOWN} .it does not call it"),
     ],
 )
-def test_a_model_that_may_give_its_decoder_more_than_tokens_is_refused(
-    kind: type[Around], change: str, why: str
-):
+def test_a_model_that_may_give_its_decoder_more_than_tokens_is_refused(kind, change, why):
     model = kind(change)
     with refused(f"model={kind.__name__}: {why}"):
         refuse_other_forward(model, model.get_decoder())
@@ -139,7 +133,7 @@ def test_a_model_that_may_give_its_decoder_more_than_tokens_is_refused(
 
 
 @pytest.mark.parametrize("kind", [Around, WithoutForward])
-def test_a_model_that_passes_tokens_on_is_accepted(kind: type[Around]):
+def test_a_model_that_passes_tokens_on_is_accepted(kind):
     model = kind("")
     refuse_other_forward(model, model.get_decoder())
     refuse_other_forward(model.get_decoder(), model.get_decoder())
@@ -185,12 +179,12 @@ def eager_of_its_own(model: Any, patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "change", [of_its_own, in_the_place_of_another, masks_of_its_own, eager_of_its_own]
 )
-@pytest.mark.parametrize("whole", [True, False])
-def test_custom_attention_is_refused(change: Any, whole: bool, monkeypatch: pytest.MonkeyPatch):
+def test_custom_attention_is_refused(change, monkeypatch):
     model = tiny("llama")
     change(model, monkeypatch)
-    with refused("its own attention .* gives other hidden states than that"):
-        refuse_other_forward(model if whole else model.get_decoder(), model.get_decoder())
+    for given in (model, model.get_decoder()):
+        with refused("its own attention .* gives other hidden states than that"):
+            refuse_other_forward(given, model.get_decoder())
 
 
 def weaker(*given: Any, **more: Any) -> Any:
@@ -200,7 +194,7 @@ def weaker(*given: Any, **more: Any) -> Any:
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
 def test_attention_that_differs_by_more_than_kernels_do_is_refused_in_16_bits(
-    kind: torch.dtype,
+    kind,
 ):
     AttentionInterface.register("weaker", weaker)
     AttentionMaskInterface.register("weaker", ALL_MASK_ATTENTION_FUNCTIONS["eager"])

@@ -1,11 +1,7 @@
 """The tap against transformers' eager attention, family by family, and what it refuses."""
 
-from __future__ import annotations
-
 import copy
 import functools
-import math
-from typing import Any
 
 import pytest
 import torch
@@ -18,7 +14,7 @@ from support.raising import refused
 import empirical.tap.tap as tap_module
 from empirical.sources.builtin import topics
 from empirical.sources.windows import windows
-from empirical.tap.attention import QUERY_BLOCK, Scoring, analysed_row
+from empirical.tap.attention import QUERY_BLOCK, analysed_row
 from empirical.tap.interface import NAME
 from empirical.tap.parity import Parity, parity
 from empirical.tap.tap import TappedLayer, tap
@@ -52,35 +48,30 @@ def assert_equal(found: Parity) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("length", [5, 64, 300])
-@pytest.mark.parametrize("documents", [1, 3])
+@pytest.mark.parametrize(("documents", "length"), [(1, 5), (3, 300)])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_tap_equals_eager_attention(family: str, documents: int, length: int, device: str):
+def test_the_tap_equals_eager_attention(family, documents, length, device):
     assert_equal(parity(model(family, device), tokens(documents, length)))
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("side", ["left", "right", "both"])
 @pytest.mark.parametrize("family", ["llama", "mistral", "gemma2", "gpt_oss"])
-def test_the_tap_equals_eager_attention_under_padding(family: str, side: str, device: str):
-    ids, mask = tokens(3, 150), torch.ones(3, 150, dtype=torch.long)
-    if side in {"left", "both"}:
-        mask[1, :40] = 0
-    if side in {"right", "both"}:
-        mask[2, -130:] = 0
-    assert_equal(parity(model(family, device), ids, mask))
+def test_the_tap_equals_eager_attention_under_padding_at_both_sides(family, device):
+    mask = torch.ones(3, 150, dtype=torch.long)
+    mask[1, :40] = mask[2, -130:] = 0
+    assert_equal(parity(model(family, device), tokens(3, 150), mask))
 
 
 @pytest.mark.parametrize(("family", "kv_heads"), [("deepseek_v3", 4), ("gpt_bigcode", 1)])
-def test_the_tap_equals_eager_attention_where_heads_have_other_shapes(family: str, kv_heads: int):
+def test_the_tap_equals_eager_attention_where_heads_have_other_shapes(family, kv_heads):
     assert_equal(parity(model(family), tokens(2, 150)))
     assert layers(model(family), tokens(2, 50))[0].values.shape == (2, kv_heads, 50, 16)
 
 
+@pytest.mark.slow
 @pytest.mark.builtin
-@pytest.mark.parametrize("length", [300, pytest.param(1025, marks=pytest.mark.slow)])
-def test_the_tap_equals_eager_attention_in_the_built_in_model(length: int):
-    found = windows(topics(), builtin_model().tokenizer, length=length, count=1)
+def test_the_tap_equals_eager_attention_in_the_built_in_model():
+    found = windows(topics(), builtin_model().tokenizer, length=1025, count=1)
     assert_equal(parity(builtin_model().model, torch.as_tensor(found.token_ids, dtype=torch.long)))
 
 
@@ -106,8 +97,12 @@ def test_the_mean_sink_weight_matches_the_published_value():
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_weights_are_rows_of_a_softmax_over_the_visible_positions(family: str):
-    for layer in layers(model(family), tokens(2, 300)):
+def test_weights_are_rows_of_a_softmax_over_the_visible_positions(family):
+    found = layers(model(family), tokens(2, 300))
+    # Rows without peaks would hide a wrong scaling, mask or soft-cap from the tests of parity.
+    peaks = [layer.alpha.amax(-1) * layer.visible.sum(-1)[..., None] for layer in found]
+    assert float(torch.stack(peaks).mean()) > 4
+    for layer in found:
         sliding = layer.index in SLIDING.get(family, ())
         assert layer.visible.sum(dim=-1).tolist() == [[WINDOW if sliding else 300]] * 2
         assert bool(layer.visible[:, :, -1].all())
@@ -120,14 +115,6 @@ def test_weights_are_rows_of_a_softmax_over_the_visible_positions(family: str):
             assert bool((total < 1).all())
         else:
             torch.testing.assert_close(total, torch.ones(2, 1, 4), atol=1e-6, rtol=0)
-
-
-def test_the_tiny_models_attend_far_from_uniformly():
-    # Otherwise the parity tests could not tell a wrong scaling, mask or soft-cap.
-    for family in FAMILIES:
-        found = layers(model(family), tokens(2, 300))
-        peaks = [layer.alpha.amax(-1) * layer.visible.sum(-1)[..., None] for layer in found]
-        assert float(torch.stack(peaks).mean()) > 4, family
 
 
 def test_values_match_the_layer_and_layers_come_in_order():
@@ -158,27 +145,15 @@ def test_the_analysed_query_of_a_padded_document_is_its_last_token():
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_analysed_query_equals_eager_attention(family: str, device: str):
+def test_every_analysed_query_equals_eager_attention(family, device):
     queries = torch.tensor([[7, 40, 89], [0, 60, 61]])
     assert_equal(parity(model(family, device), tokens(2, 90), queries=queries))
-
-
-def test_rows_of_several_queries_equal_rows_as_the_last_query():
-    ids = tokens(1, 60)
-    several: list[TappedLayer] = []
-    tap(model("llama"), ids, several.append, queries=torch.tensor([[44, 59]]))
-    alone = [layers(model("llama"), ids[:, :45]), layers(model("llama"), ids)]
-    for both, shorter, whole in zip(several, *alone, strict=True):
-        torch.testing.assert_close(both.alpha[0, 0, :, :45], shorter.alpha[0, 0], **ROWS)
-        assert not bool(both.alpha[0, 0, :, 45:].any())
-        assert torch.equal(both.alpha[0, 1], whole.alpha[0, 0])
-        assert both.visible.sum(-1).tolist() == [[45, 60]]
 
 
 @pytest.mark.parametrize(
     "queries", [torch.tensor([[60]]), torch.tensor([[-1]]), torch.tensor([3]), torch.zeros(1, 0)]
 )
-def test_invalid_queries_are_refused(queries: torch.Tensor):
+def test_invalid_queries_are_refused(queries):
     with refused(r"expected \(document, query\) positions from 0 to 59"):
         tap(model("llama"), tokens(1, 60), lambda layer: None, queries=queries)
 
@@ -206,8 +181,8 @@ def test_a_bfloat16_model_gives_float32_rows():
         torch.testing.assert_close(layer.alpha.sum(-1), torch.ones(1, 1, 4), atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("family", [*FAMILIES, *OTHERS])
-def test_no_weights_of_all_queries_ever_exist(family: str):
+@pytest.mark.parametrize("family", ["llama", "gpt_oss", *OTHERS])
+def test_no_weights_of_all_queries_ever_exist(family):
     length, heads = 512, 4
     with Living() as tapped:
         tap(model(family), tokens(1, length), lambda layer: None)
@@ -219,25 +194,12 @@ def test_no_weights_of_all_queries_ever_exist(family: str):
     assert eager.entries >= heads * length**2
 
 
-def test_a_row_is_softmax_of_scaled_capped_scores_without_the_sink():
-    query = torch.tensor([[[2.0], [1.0]]])
-    key = torch.tensor([[[[1.0], [3.0], [2.0]]]])
-    scoring = Scoring(scaling=0.5, softcap=2.0, sinks=torch.tensor([0.3, -0.7]))
-    row = analysed_row(query, key, torch.tensor([[True, False, True]]), scoring)
-    for head, (q, sink) in enumerate([(2.0, 0.3), (1.0, -0.7)]):
-        scores = [2.0 * math.tanh(q * k * 0.5 / 2.0) for k in (1.0, 2.0)]
-        total = math.fsum(map(math.exp, [*scores, sink]))
-        expected = [math.exp(scores[0]) / total, 0.0, math.exp(scores[1]) / total]
-        assert row[0, head].tolist() == pytest.approx(expected, abs=1e-7)
-        assert float(row[0, head, 1]) == 0.0
-
-
 @pytest.mark.parametrize("before", ["sdpa", "eager"])
-def test_the_implementation_is_restored_even_after_an_error(before: str):
+def test_the_implementation_is_restored_even_after_an_error(before):
     gemma = copy.deepcopy(model("gemma3"))
     gemma.set_attn_implementation(before)
 
-    def stop(layer: TappedLayer) -> None:
+    def stop(layer):
         assert gemma.config._attn_implementation == NAME
         if layer.index == 2:
             raise RuntimeError("stop")
@@ -254,7 +216,7 @@ def test_a_tap_inside_a_tap_keeps_the_outer_one():
     inner: list[int] = []
     outer: list[int] = []
 
-    def nested(layer: TappedLayer) -> None:
+    def nested(layer):
         outer.append(layer.index)
         tap(model("qwen2"), tokens(1, 10), lambda found: inner.append(found.index))
 
@@ -263,10 +225,10 @@ def test_a_tap_inside_a_tap_keeps_the_outer_one():
     assert inner == [0, 1, 2, 3] * 4
 
 
-def test_parity_sees_a_wrong_weight_and_the_layer_it_is_in(monkeypatch: pytest.MonkeyPatch):
+def test_parity_sees_a_wrong_weight_and_the_layer_it_is_in(monkeypatch):
     calls = 0
 
-    def wrong(*args: Any, **keywords: Any) -> torch.Tensor:
+    def wrong(*args, **keywords):
         nonlocal calls
         calls += 1
         row = analysed_row(*args, **keywords)
