@@ -1,5 +1,6 @@
 """Stores shared by the tests of this folder."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,16 @@ from support.stores import MANY, small_store, store_of
 from empirical.store.store import Store
 
 
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two documents of three, settled; not to be changed."""
+    return small_store(tmp_path_factory.mktemp("small") / "run.zarr").path
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """Two documents of three, settled."""
-    return small_store(tmp_path / "run.zarr")
+def store(small: Path, tmp_path: Path) -> Store:
+    """A copy of `small`."""
+    return Store.open(shutil.copytree(small, tmp_path / "run.zarr"))
 
 
 @pytest.fixture(scope="session")

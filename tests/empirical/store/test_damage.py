@@ -38,12 +38,17 @@ def complete(path: Path, **groups: xr.Dataset) -> Store:
     return made
 
 
-@pytest.fixture
-def store(tmp_path, monkeypatch) -> Store:
-    monkeypatch.setenv("GEOSTAT_CACHE", str(tmp_path / "cache"))
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
     kinds = {"kind": np.array(["a", "b"], dtype=object)}
-    summary = xr.Dataset({"share": ((), 0.5)}, coords=kinds)
-    return complete(tmp_path / "run.zarr", norms=NORMS, summary=summary)
+    groups = {"norms": NORMS, "summary": xr.Dataset({"share": ((), 0.5)}, coords=kinds)}
+    return complete(tmp_path_factory.mktemp("finished") / "run.zarr", **groups).path
+
+
+@pytest.fixture
+def store(finished, tmp_path, monkeypatch) -> Store:
+    monkeypatch.setenv("GEOSTAT_CACHE", str(tmp_path / "cache"))
+    return Store.open(shutil.copytree(finished, tmp_path / "run.zarr"))
 
 
 def first_norm(path: Path) -> float:
@@ -65,7 +70,7 @@ def test_every_damaged_file_is_found_and_named(store, kind):
 def test_every_byte_of_the_roots_metadata_counts(store):
     file = store.path / "zarr.json"
     assert file.stat().st_size > 4000
-    harms = [partial(flipped, at=at) for at in np.linspace(0, 1, 100).tolist()]
+    harms = [partial(flipped, at=at) for at in np.linspace(0, 1, 30).tolist()]
     for harm in (*harms, lambda root: root.write_bytes(root.read_bytes() + b" ")):
         with damaged(file, harm), pytest.raises(StoreError, match="manifest is damaged"):
             Store.open(store.path)
@@ -226,16 +231,11 @@ def test_a_group_removed_during_listing_is_missing(store, monkeypatch):
 @pytest.mark.parametrize(
     ("part", "value"),
     [
-        ("layout", 5),
         ("layout", {"../../x": "0"}),
-        ("captured", None),
         ("captured", ["/etc"]),
-        ("results", "norms"),
         ("results", {"norms": None}),
-        ("rows", [{"name": "one"}]),
         ("rows", {"count": -1, "bytes": 0, "chain": ""}),
         ("pending", True),
-        ("pending", {"moves": [], "drops": ["../elsewhere"], "then": {}}),
     ],
 )
 def test_an_edited_manifest_is_damaged_even_if_it_states_its_digest(store, part, value):

@@ -22,7 +22,7 @@ from support.remote_runs import (
     noted,
     same,
 )
-from support.stores import NORMS, arrays, row, small_store
+from support.stores import NORMS, arrays, row
 
 from empirical.errors import InputError, StoreError
 from empirical.store import remote
@@ -51,11 +51,11 @@ def on(tmp_path, there) -> Iterator[Opens]:
 
 
 @pytest.fixture
-def sent(on) -> Path:
+def sent(on, small) -> Path:
     """A working copy of two documents, which was sent."""
     path = on("here")
     with alone(path):
-        small_store(path)
+        shutil.copytree(small, path)
     return path
 
 
@@ -70,9 +70,7 @@ def resend(path: Path) -> None:
     [
         (Path("s3://bucket/a/run.zarr"), "s3://bucket/a/run.zarr"),
         (Path("file:///tmp/run.zarr"), "file:///tmp/run.zarr"),
-        ("gs://bucket/run.zarr", "gs://bucket/run.zarr"),
         ("s3://" + "a" * 300 + "/run.zarr", "s3://" + "a" * 300 + "/run.zarr"),
-        (Path("runs/run.zarr"), None),
         (Path("/runs/run.zarr"), None),
         ("C:/runs/run.zarr", None),
         ("a:b/run.zarr", None),
@@ -134,7 +132,10 @@ def test_conflicting_changes_are_reported_and_both_kept(sent, there, on):
     assert [noted(sent), noted(on("elsewhere"))] == ["here", "elsewhere"]
 
 
-@pytest.mark.parametrize("calls", range(14))
+@pytest.mark.parametrize(
+    "calls",
+    [pytest.param(n, marks=[] if n in (0, 2, 6, 12, 13) else pytest.mark.slow) for n in range(14)],
+)
 def test_an_interrupted_send_is_resumed_by_its_machine_and_awaited_by_others(
     sent, there, on, calls, monkeypatch
 ):
@@ -247,7 +248,7 @@ def test_two_that_write_an_origin_at_once_each_write_a_whole_one(sent):
     known = remote.origin_of(sent)
     assert known is not None
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(known.save, [sent] * 200))
+        list(pool.map(known.save, [sent] * 100))
     assert remote.origin_of(sent) == known
 
 
@@ -278,7 +279,7 @@ def test_an_interrupted_fetch_leaves_the_old_copy(sent, there, on, calls, monkey
     assert same(on("elsewhere"), there)
 
 
-@pytest.mark.parametrize("step", range(1, 5))
+@pytest.mark.parametrize("step", [1, 4])
 def test_a_fetch_killed_during_replacement_is_repeated(sent, there, on, step):
     on("elsewhere")
     note(sent, "here")
@@ -340,21 +341,20 @@ def test_an_invalid_url_is_refused_in_one_line_and_leaves_no_folder(tmp_path, ur
     assert not (tmp_path / "here").exists()
 
 
-def test_a_run_may_start_again_without_either_copy(sent, there, on):
+def test_a_run_may_start_again_without_either_copy(sent, there, on, small):
     shutil.rmtree(there)
     shutil.rmtree(sent)
     with alone(on("here")):
-        small_store(sent)
+        shutil.copytree(small, sent)
     assert same(on("elsewhere"), there)
 
 
 @pytest.mark.usefixtures("sent")
-@pytest.mark.parametrize("name", ["../../evil", "a/../../evil"])
-def test_a_name_that_leads_out_of_the_run_is_refused(on, name, monkeypatch):
+def test_a_name_that_leads_out_of_the_run_is_refused(on, monkeypatch):
     find = LOCAL.find
 
     def found(self, base, **options):
-        return {**find(self, base, **options), f"{base}/{name}": {"size": 4}}
+        return {**find(self, base, **options), f"{base}/a/../../evil": {"size": 4}}
 
     monkeypatch.setattr(LOCAL, "find", found)
     with pytest.raises(InputError, match=r"holds a file named .*evil.*, expected files of a run"):
@@ -367,12 +367,10 @@ IRREGULAR = "holds 'norms/evil', which is a link or no file"
 @pytest.mark.parametrize(
     ("harm", "machine", "line"),
     [
-        (lambda there: (there / remote.STAMP).unlink(), "here", "holds a run without"),
         (lambda there: (there / remote.STAMP).unlink(), "elsewhere", "holds a run without"),
         (shutil.rmtree, "here", "no longer holds a run, but its working copy"),
         (lambda there: os.mkfifo(there / "norms/evil"), "elsewhere", IRREGULAR),
         (lambda there: (there / "norms/evil").symlink_to("/etc/hostname"), "elsewhere", IRREGULAR),
-        (lambda there: (there / "norms/evil").symlink_to("/nowhere"), "elsewhere", IRREGULAR),
     ],
 )
 def test_what_is_no_run_of_this_machine_is_neither_fetched_nor_overwritten(
