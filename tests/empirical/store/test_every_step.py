@@ -13,7 +13,7 @@ from support.places import ROOT
 @pytest.mark.parametrize(
     ("stride", "error", "options"),
     [
-        pytest.param(71, errno.ENOSPC, ["lasting"], id="sampled, full, lasting"),
+        pytest.param(141, errno.ENOSPC, ["lasting"], id="sampled, full, lasting"),
         pytest.param(1, errno.EIO, [], id="broken", marks=pytest.mark.slow),
         pytest.param(1, errno.ENOSPC, [], id="full", marks=pytest.mark.slow),
         pytest.param(1, errno.ENOSPC, ["lasting"], id="full, lasting", marks=pytest.mark.slow),
