@@ -209,7 +209,7 @@ def test_an_array_that_is_longer_than_its_gguf_file_is_refused_at_once(tmp_path:
     name = b"tokenizer.ggml.merges"
     index = data.index(name) + len(name) + 4  # behind the name and that this is an array
     file.unlink()  # what was read may still be mapped
-    file.write_bytes(data[:index] + struct.pack("<IQ", 0, 2**40) + data[index + 12 :])
+    file.write_bytes(data[:index] + struct.pack("<IQ", 10, 2**40) + data[index + 12 :])
     with timely(), refused(r"long\.gguf: is truncated or no GGUF file"):
         checkpoints.gguf_tensors(file)
 

@@ -22,8 +22,14 @@ def store(small: Path, tmp_path: Path) -> Store:
 
 
 @pytest.fixture(scope="session")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """More documents than a shard holds, settled; not to be changed."""
-    made = store_of(tmp_path_factory.mktemp("many") / "run.zarr", range(MANY))
-    made.settle()
-    return made.path
+def waiting(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """More documents than a shard holds, some in the journal; not to be changed."""
+    return store_of(tmp_path_factory.mktemp("waiting") / "run.zarr", range(MANY))
+
+
+@pytest.fixture(scope="session")
+def many(waiting: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, settled; not to be changed."""
+    path = shutil.copytree(waiting.path, tmp_path_factory.mktemp("many") / "run.zarr")
+    Store.open(path).settle()
+    return path

@@ -244,15 +244,6 @@ def test_an_edited_manifest_is_damaged_even_if_it_states_its_digest(store, part,
         Store.open(store.path)
 
 
-@pytest.mark.parametrize("group", ["capture", "norms"])
-def test_metadata_that_zarr_cannot_read_is_damage_even_if_its_digest_is_right(store, group):
-    file = store.path / group / "zarr.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"x": None}), encoding="utf-8")
-    restated(store.path)
-    with pytest.raises(StoreError, match=rf"/{group}/zarr.json: is no metadata"):
-        Store.open(store.path).read(group)
-
-
 # ── moves that did not come to their end ──
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from support.damage import KINDS, damaged, flipped, no_space
+from support.damage import cut, damaged, flipped, no_space
 from support.faults import killed_at
 from support.places import contents
 from support.raising import raising
@@ -58,11 +58,10 @@ def test_a_document_counts_before_it_is_settled_and_costs_one_file(under_way):
     xr.testing.assert_identical(Store.open(path).read("capture").isel(document=range(5)), whole)
 
 
-@pytest.mark.parametrize("ends", [(3, MANY), (DOCUMENTS, DOCUMENTS + 1, MANY)])
-def test_documents_added_in_several_sessions_equal_one_session(tmp_path, many, ends):
-    made = store_of(tmp_path / "run.zarr", range(ends[0]))
+def test_documents_added_in_several_sessions_equal_one_session(tmp_path, many):
+    made = store_of(tmp_path / "run.zarr", range(DOCUMENTS))
     made.settle()
-    for end in ends[1:]:
+    for end in (DOCUMENTS + 1, MANY):
         made = Store.open(made.path)
         with made.alone():
             made.extend(end)
@@ -84,25 +83,21 @@ def test_a_store_has_few_files_and_a_root_that_does_not_grow(tmp_path, many):
 def test_a_finished_run_is_plain_zarr(many):
     with warnings.catch_warnings(action="error"):
         weight = zarr.open_group(many, mode="r")["capture/weight"]
-        tree = xr.open_datatree(many, engine="zarr", mask_and_scale=False)
     assert isinstance(weight, zarr.Array)
     assert weight.chunks == (1, 2, 5), "one document is read alone"
     assert weight.shards == (DOCUMENTS, 2, 5)
     for index in (0, DOCUMENTS, MANY - 1):
         np.testing.assert_array_equal(weight[index], arrays(index)["capture"]["weight"])
-    np.testing.assert_array_equal(
-        tree["capture"]["weight"], Store.open(many).read("capture")["weight"]
-    )
 
 
-def test_a_run_of_more_documents_than_a_shard_opens_before_the_last_are_settled(tmp_path):
-    made = store_of(tmp_path / "run.zarr", range(DOCUMENTS + 2))
-    assert Store.open(made.path).documents == made.documents
+def test_a_run_of_more_documents_than_a_shard_opens_before_the_last_are_settled(tmp_path, waiting):
+    made = Store.open(shutil.copytree(waiting.path, tmp_path / "run.zarr"))
+    assert len(made.documents) == MANY
     with made.alone():
-        made.extend(DOCUMENTS + 3)
-        add(made, range(DOCUMENTS + 2, DOCUMENTS + 3))
+        made.extend(MANY + 1)
+        add(made, [MANY])
     found = Store.open(made.path)
-    assert len(found.documents) == found.read("capture").sizes["document"] == DOCUMENTS + 3
+    assert len(found.documents) == found.read("capture").sizes["document"] == MANY + 1
 
 
 @pytest.mark.slow
@@ -125,7 +120,7 @@ def test_a_process_killed_while_settling_loses_nothing(tmp_path, many):
     assert step > 20
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [cut, Path.unlink], ids=lambda kind: kind.__name__)
 def test_a_damaged_document_is_named_and_measured_again(under_way, kind):
     path = under_way.path
     add(under_way, range(5, 7))
@@ -151,7 +146,7 @@ def test_a_damaged_document_is_named_and_measured_again(under_way, kind):
 def test_every_byte_of_a_document_counts(under_way):
     file = file_of(under_way.path, 3)
     size = file.stat().st_size
-    for index in range(0, size, 5):
+    for index in range(0, size, 11):
         with (
             damaged(file, lambda one, at=index / (size - 1): flipped(one, at=at)),
             pytest.raises(StoreError, match=r"3-\S+\.zip: damaged, .* is not what was written"),
@@ -159,21 +154,22 @@ def test_every_byte_of_a_document_counts(under_way):
             Store.open(under_way.path)
 
 
-def test_documents_may_be_written_by_others_in_any_order(tmp_path, many):
-    made = store_of(tmp_path / "run.zarr", range(1), room=MANY)
+def test_documents_may_be_written_by_others_in_any_order(tmp_path):
+    wanted = store_of(tmp_path / "wanted.zarr", range(9))
+    made = store_of(tmp_path / "run.zarr", range(1), room=9)
     encoder = Encoder(made.path, ["capture"])
     chains = [link(made.attributes["manifest"]["rows"]["chain"], made.documents[0])]
-    for own in Store.open(many).documents[1:]:
+    for own in wanted.documents[1:]:
         chains.append(link(chains[-1], own))
-    for index in reversed(range(1, MANY)):
+    for index in reversed(range(1, 9)):
         chunks = encoder.chunks(f"document {index}", arrays(index))
         entry = journal.entry_of(row(f"document {index}"), chunks)
         for _ in range(1 + index % 2):  # a task may run twice
             journal.enter(made.path, index, chains[index - 1], entry)
-    found = Store.open(made.path)
-    assert found.read("capture").sizes["document"] == MANY
-    found.settle()
-    assert contents(made.path) == contents(many)
+    for store in (Store.open(made.path), wanted):
+        assert store.read("capture").sizes["document"] == 9
+        store.settle()
+    assert contents(made.path) == contents(wanted.path)
 
 
 def test_a_read_during_settling_is_repeated(under_way, monkeypatch):
@@ -205,7 +201,7 @@ def test_a_disk_that_is_full_while_it_settles_loses_nothing(under_way, monkeypat
 
 def test_settling_holds_one_chunk_at_a_time(tmp_path):
     numbers = 100_000
-    made = wide_store(tmp_path / "run.zarr", documents=40, numbers=numbers)
+    made = wide_store(tmp_path / "run.zarr", documents=12, numbers=numbers)
     tracemalloc.start()
     made.settle()
     assert tracemalloc.get_traced_memory()[1] < 5 * 4 * numbers

@@ -11,19 +11,12 @@ import pytest
 import xarray as xr
 from support.damage import no_space
 from support.raising import raising
-from support.runs import small_run
-from support.stores import MANY, names, store_of
+from support.stores import MANY, names
 
 from empirical.caches import place_in_cache
 from empirical.errors import InputError
 from empirical.store import stored_run
 from empirical.store.store import Store
-
-
-@pytest.fixture(scope="module")
-def waiting(tmp_path_factory) -> Store:
-    """More documents than a shard holds, some in the journal."""
-    return store_of(tmp_path_factory.mktemp("waiting") / "run.zarr", range(MANY))
 
 
 @pytest.fixture(autouse=True)
@@ -64,8 +57,8 @@ def test_a_coordinate_of_documents_stays_one():
     xr.testing.assert_identical(stored_run.read_whole(held.copy(), lambda group: group), held)
 
 
-def test_derived_variables_are_mapped(tmp_path):
-    store = small_run(tmp_path / "run.zarr", documents=2, length=12)
+def test_derived_variables_are_mapped(captured):
+    store = Store.open(captured)
     found = store.tree()
     xr.testing.assert_identical(found, in_memory(store))
     assert is_mapped(found["capture"]["f_outer"])
