@@ -81,9 +81,7 @@ CHANGES: list[tuple[Callable[[Tensors], object], str]] = [
 
 
 @pytest.mark.parametrize(("act", "said"), CHANGES)
-def test_weights_that_contradict_the_configuration_are_named(
-    saved: Path, act: Callable[[Tensors], object], said: str
-):
+def test_weights_that_contradict_the_configuration_are_named(saved, act, said):
     change(saved, act)
     assert refusal(saved) == f"{saved}: {MISFIT}{said} Get a whole copy of the model."
 
@@ -97,9 +95,7 @@ def test_weights_that_contradict_the_configuration_are_named(
         ({"vocab_size": 10**12}, "weights, but its files hold "),
     ],
 )
-def test_a_configuration_of_another_size_than_the_weights_is_refused(
-    saved: Path, sizes: dict[str, int], said: str
-):
+def test_a_configuration_of_another_size_than_the_weights_is_refused(saved, sizes, said):
     edited(saved / "config.json", **sizes)
     refusal(saved, said)
 
@@ -114,9 +110,7 @@ def test_a_head_tied_to_the_embedding_need_not_be_in_the_file(saved: Path):
 @pytest.mark.parametrize(
     "fields", [{"attn_implementation": "flash_attention_2"}, {"dtype": "float8_e4m3fn"}], ids=str
 )
-def test_requirements_of_a_configuration_other_than_shapes_may_be_missing(
-    saved: Path, fields: dict[str, str]
-):
+def test_requirements_of_a_configuration_other_than_shapes_may_be_missing(saved, fields):
     edited(saved / "config.json", **fields)
     loaded = find(str(saved)).load().model
     assert loaded.config._attn_implementation == "sdpa"
@@ -181,9 +175,7 @@ GGUF_CHANGES: list[tuple[Callable[[Arrays], object], str]] = [
 
 
 @pytest.mark.parametrize(("act", "said"), GGUF_CHANGES)
-def test_gguf_tensors_that_contradict_the_header_are_named(
-    tmp_path: Path, act: Callable[[Arrays], object], said: str
-):
+def test_gguf_tensors_that_contradict_the_header_are_named(tmp_path, act, said):
     file = gguf_file(tmp_path / "small.gguf", change=act)
     remedy = "Get a whole copy of the model, or one as .safetensors."
     assert refusal(file) == f"{file}: {MISFIT}{said} {remedy}"
@@ -197,9 +189,7 @@ def test_gguf_tensors_that_contradict_the_header_are_named(
         (10**9, "1000000000 layers, but its files hold 20 tensors"),
     ],
 )
-def test_a_gguf_header_with_other_layers_than_its_tensors_is_refused(
-    tmp_path: Path, layers: int, said: str
-):
+def test_a_gguf_header_with_other_layers_than_its_tensors_is_refused(tmp_path, layers, said):
     refusal(gguf_file(tmp_path / "small.gguf", layers=layers), said)
 
 
@@ -222,7 +212,7 @@ def test_an_array_that_is_longer_than_its_gguf_file_is_refused_at_once(tmp_path:
     ],
 )
 def test_a_damaged_copy_of_the_built_in_model_names_the_folder_to_remove(
-    saved: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None], why: str
+    saved, monkeypatch, damage, why
 ):
     damage(saved)
     gguf = saved.with_name("small.gguf")
@@ -261,9 +251,7 @@ PLACES = {
         *[("configuration", error) for error in RAISED],
     ],
 )
-def test_any_loading_error_is_one_line(
-    saved: Path, monkeypatch: pytest.MonkeyPatch, place: str, error: BaseException
-):
+def test_any_loading_error_is_one_line(saved, monkeypatch, place, error):
     monkeypatch.setattr(*PLACES[place], raising(error))
     memory = isinstance(error, MemoryError)
     line = refusal(saved, "does not fit into memory" if memory else r"\(.*\), expected")
@@ -398,22 +386,6 @@ def test_an_adapter_beside_a_model_is_reported(saved: Path, tmp_path: Path):
     refusal(gguf_file(with_adapter(tmp_path) / "small.gguf"), ADAPTER)
 
 
-@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing:FutureWarning")
-@pytest.mark.parametrize(
-    ("kind", "fields"),
-    [
-        ("Lora", {"target_modules": ["q_proj"]}),
-        ("PromptTuning", {"num_virtual_tokens": 4}),
-    ],
-)
-def test_an_adapter_saved_by_peft_is_reported(tmp_path: Path, kind: str, fields: dict[str, Any]):
-    import peft
-
-    config = getattr(peft, f"{kind}Config")(task_type="CAUSAL_LM", **fields)
-    peft.get_peft_model(tiny("llama"), config).save_pretrained(tmp_path)
-    refusal(tmp_path, ADAPTER)
-
-
 READ = """tokenizer.json tokenizer_config.json generation_config.json chat_template.jinja
 config.json adapter_config.json model.safetensors"""
 
@@ -453,9 +425,7 @@ ROPE = {"rope_type": "default", "mrope_section": [2, 3, 3], "rope_theta": 1e4}
         ("Qwen2AudioForConditionalGeneration", {}),
     ],
 )
-def test_a_multimodal_model_is_loaded_from_its_folder(
-    tmp_path: Path, name: str, text: dict[str, Any]
-):
+def test_a_multimodal_model_is_loaded_from_its_folder(tmp_path, name, text):
     model = tiny_of(name, text_config=text)
     found = measured(save(model, tmp_path, bos=True))
     assert found.layers == 4

@@ -4,8 +4,6 @@ import errno
 import json
 import os
 import shutil
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +16,7 @@ import pytest
 import xarray as xr
 from support.damage import KINDS, damaged, files, flipped, restated
 from support.faults import killed_at
-from support.places import ROOT, contents
+from support.places import contents
 from support.raising import raising
 from support.stores import NORMS, arrays, chunks_changed, row, small_store
 
@@ -189,37 +187,6 @@ def test_a_read_during_a_write_is_repeated(store, monkeypatch):
     monkeypatch.setattr(reader, "_read", interrupted)
     tree = reader.tree()
     assert [float(tree[name]["C"][0]) for name in ("norms", "summary")] == [5.0, 6.0]
-
-
-WRITER = """
-import sys
-import time
-from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from support.stores import NORMS
-from empirical.store.store import Store
-store = Store.open(Path(sys.argv[1]))
-for turn in range(12):
-    with store.alone():
-        store.put({"norms": NORMS * turn, "summary": NORMS * turn})
-    time.sleep(0.3)
-"""
-
-
-@pytest.mark.slow
-def test_a_reader_sees_one_state_during_writes(store):
-    with store.alone():
-        store.put({"norms": NORMS * -1, "summary": NORMS * -1})
-    seen = []
-    program = [sys.executable, "-c", WRITER, str(store.path), str(ROOT / "tests")]
-    with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as process:
-        while process.poll() is None:
-            tree = Store.open(store.path).tree()
-            assert float(tree["norms"]["C"][0]) == float(tree["summary"]["C"][0])
-            seen.append(float(tree["norms"]["C"][0]))
-        assert process.returncode == 0, process.stderr.read() if process.stderr else ""
-    assert seen == sorted(seen)
-    assert len(set(seen)) > 2
 
 
 def test_a_group_removed_during_listing_is_missing(store, monkeypatch):

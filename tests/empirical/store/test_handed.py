@@ -123,7 +123,7 @@ def test_a_document_changed_before_settling_is_found(three):
 def test_a_document_with_any_damage_is_named(three):
     file, before = file_of(three.path, 1), three.documents
     data, found = file.read_bytes(), 0
-    for index in range(1, 500, 3):  # the directory stands at the end
+    for index in range(1, 500, 9):  # the directory stands at the end
         changed = bytearray(data)
         changed[-index] ^= 1 << index % 8
         file.write_bytes(changed)
@@ -132,7 +132,7 @@ def test_a_document_with_any_damage_is_named(three):
         except StoreError as error:
             assert ".zip: damaged, because it " in str(error)  # noqa: PT017
             found += 1
-    assert found > 30
+    assert found > 10
     file.unlink()
     with pytest.raises(StoreError, match=r"1-\S+\.zip: damaged, because it is missing"):
         three.settle()

@@ -91,22 +91,16 @@ def test_a_path_without_an_origin_is_no_working_copy(path):
     assert called(Path(path)) == path
 
 
-def test_a_run_is_sent_and_read_on_another_machine(sent, there, on):
-    other = on("elsewhere")
-    assert same(sent, there)
-    assert same(other, there)
-    assert Store.open(other).documents == Store.open(sent).documents
-    assert called(other) == called(sent) == f"file://{there}"
-
-
 def test_each_document_is_sent_at_once_and_seen_by_earlier_readers(sent, there, on):
     on("elsewhere")
     store = Store.open(sent)
     with store.alone():
         store.append(row("three"), arrays(3))
         assert file_of(there, 2).is_file()
-        assert len(Store.open(on("elsewhere")).documents) == 3
+        assert len(Store.open(other := on("elsewhere")).documents) == 3
     assert same(sent, there)
+    assert same(other, there)
+    assert called(other) == called(sent) == f"file://{there}"
 
 
 def test_one_machine_writes_at_a_time_from_its_first_step_to_its_last(sent, there, on):

@@ -76,7 +76,10 @@ def copied(tmp_path) -> Callable[[Path], Path]:
 
 KINDS_OF_DAMAGE = pytest.mark.parametrize(
     "kind",
-    [pytest.param(kind, marks=pytest.mark.slow if kind in (cut, emptied) else []) for kind in KINDS],
+    [
+        pytest.param(kind, marks=pytest.mark.slow if kind in (cut, emptied) else [])
+        for kind in KINDS
+    ],
     ids=lambda kind: kind.__name__,
 )
 
