@@ -170,6 +170,11 @@ def test_nearly_the_same_documents_are_refused_by_name(other: str, share: str):
         cut(named(one=prose(2), two=prose(0), three=other), length=400, count=3)
 
 
+@pytest.mark.parametrize("other", [changed(prose(0), 40), prose(0)[50:] + prose(1, 50)])
+def test_documents_that_differ_more_are_let_through(other: str):
+    assert len(cut(named(one=prose(0), two=other), length=400, count=2).names) == 2
+
+
 @given(
     st.lists(st.lists(st.integers(0, 2), min_size=9, max_size=9), min_size=2, max_size=8),
     st.integers(0, 3),

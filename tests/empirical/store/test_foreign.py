@@ -123,6 +123,12 @@ def test_a_repair_of_a_journal_with_a_huge_index_ends(run, mine):
     assert list(entries(run, read_root(run)["manifest"]["rows"])) == []
 
 
+def test_a_repair_with_a_huge_number_of_documents_ends(run, mine):
+    CRAFTED["documents without end"](run, mine)
+    with pytest.raises(StoreError, match=r"zarr\.json"):
+        read_root(run)
+
+
 def test_a_folder_in_the_place_of_the_lock_is_named(run):
     sidecar_path(run, "lock").mkdir()
     with pytest.raises(InputError, match=r"\.lock: is no file, .* Remove it"), alone(run):

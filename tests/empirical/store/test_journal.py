@@ -21,10 +21,11 @@ from support.stores import MANY, NORMS, add, arrays, names, row, store_of, wide_
 from empirical.errors import InputError, StoreError
 from empirical.store import journal
 from empirical.store import shards as settling
-from empirical.store.journal import file_of, link
+from empirical.store.integrity import check, damages
+from empirical.store.journal import file_of, link, read_rows
 from empirical.store.layout import Encoder
 from empirical.store.lock import alone
-from empirical.store.manifest import mark_of
+from empirical.store.manifest import mark_of, read_root
 from empirical.store.shards import DOCUMENTS, lengths, settle
 from empirical.store.store import Store
 
@@ -205,3 +206,25 @@ def test_settling_holds_one_chunk_at_a_time(tmp_path):
     made.settle()
     assert tracemalloc.get_traced_memory()[1] < 5 * 4 * numbers
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("file", "at", "hit"),
+    [
+        ("capture/weight/c/0/0/0", 0.01, [0]),
+        ("capture/weight/c/0/0/0", 0.5, [*range(1, DOCUMENTS - 1)]),
+        ("capture/count/c/1/0", 0.9, []),  # its table
+        ("capture/layer/c/0", 0.5, []),
+    ],
+)
+def test_damage_to_one_chunk_names_its_document(many, file, at, hit):
+    attributes = read_root(many)
+    manifest = attributes["manifest"]
+    rows = read_rows(many, manifest["rows"], more=False, run=manifest["run"])
+    with damaged(many / file, lambda path: flipped(path, at=at)):
+        (found,) = damages(many, attributes, rows, 0, results=True)
+        with pytest.raises(StoreError, match=f"{file}: damaged"):
+            check(many, attributes)
+    named = [index for index, row in enumerate(rows) if repr(row["name"]) in str(found)]
+    assert len(named) == bool(hit)
+    assert {*named} <= {*hit}

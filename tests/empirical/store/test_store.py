@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import xarray as xr
 from support.places import contents
+from support.raising import raising
 from support.stores import NORMS, PLAN, WORDS, arrays, chunks_changed, names, row
 
 from empirical.errors import InputError, StoreError
 from empirical.schema import Quantity, with_f_scores
+from empirical.store import disk
 from empirical.store.integrity import check
 from empirical.store.journal import FOLDER
 from empirical.store.layout import GroupPlan
@@ -75,6 +77,14 @@ def test_a_document_is_intact_for_any_variable_names(tmp_path):
     assert Store.open(made.path).documents == made.documents
     made.settle()
     assert Store.open(made.path).documents == made.documents
+
+
+def test_an_incomplete_document_does_not_count(store, monkeypatch):
+    monkeypatch.setattr(disk.os, "replace", raising(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        store.append(row("three"), arrays(3))
+    monkeypatch.undo()
+    assert checked(store.path).read("capture").sizes["document"] == 2
 
 
 def test_a_chunk_of_fill_values_is_written(store):
