@@ -20,6 +20,7 @@ def test_bounds_are_listed_by_the_parameter_with_the_fewest_values(tmp_path):
     )
     assert result["by_value_of"] == "beta, means over 8 N"
     assert [row["beta"] for row in result["by_value"]] == [0.5, 1, 2]
+    assert {path.suffix for path in tmp_path.iterdir()} == {".nc", ".tex", ".md"}  # no figures
     with xr.open_dataset(tmp_path / "whatif.nc", engine="scipy") as study:
         bound = study["recall_lower"]
         assert float(bound.min()) < 0  # a printed bound may be negative; it is clipped to 0
@@ -27,21 +28,18 @@ def test_bounds_are_listed_by_the_parameter_with_the_fewest_values(tmp_path):
     np.testing.assert_allclose([row["recall_lower"] for row in result["by_value"]], expected, 1e-3)
 
 
-def test_means_use_points_that_are_feasible_at_every_value(tmp_path):
-    """The second Gram is infeasible at every N, and the printed bound on F(r_min) is undefined."""
-    result = answered(
-        tmp_path, "N=2:9:8", "rho0=0,0.99", bounds=("f_inner_lower",), edition="printed"
-    )
-    assert [row["f_inner_lower"] for row in result["by_value"]] == [None, None]
-
-
 def test_a_point_missing_at_one_value_is_excluded_at_all_values():
     """Means are comparable only over the same points."""
     bound = np.array([[0.2, 0.3], [0.9, np.nan], [0.4, 0.5]])
-    study = xr.Dataset(
-        {"recall_lower": (("N", "beta"), bound)}, coords={"N": [2, 3, 4], "beta": [0.5, 1.0]}
-    )
-    assert [row["recall_lower"] for row in by_value(study)["by_value"]] == [0.3, 0.4]
+    dims, readable = ("N", "beta"), {"readable_range": [0.0, 1.0]}
+    bounds = {
+        "recall_lower": (dims, bound),
+        "f_inner_lower": (dims, np.nan_to_num(bound, nan=1.5), readable),
+        "precision_lower": (dims, bound * [1.0, np.nan]),
+    }
+    rows = by_value(xr.Dataset(bounds, {"N": [2, 3, 4], "beta": [0.5, 1.0]}))["by_value"]
+    for name, values in zip(bounds, ([0.3, 0.4], [0.3, 0.4], [None, None]), strict=True):
+        assert [row[name] for row in rows] == values, name
 
 
 @pytest.mark.parametrize(("last", "listed"), [(5, 4), (31, 6)])
