@@ -7,13 +7,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from support.spine import LENGTH, Finished
 from support.synthetic import capture_of
 
-from geostat.bounds.overall import mean_and_error, overall
+from geostat.bounds.overall import overall
 from geostat.datasets.separability import WITH_F
 
 POSITIONS = 10
 
 
-def constructed_run(documents: int = 3, *, null: bool = False) -> xr.DataTree:
+def constructed_run(documents: int = 3) -> xr.DataTree:
     """Return a run of two layers of two heads; the second layer sees 4 of 10 tokens.
 
     Bounds are 0.2 and 0.8 unless a test changes them.
@@ -32,21 +32,7 @@ def constructed_run(documents: int = 3, *, null: bool = False) -> xr.DataTree:
             cells = value if part == "outside" else np.where(visible, value, np.nan)
             cells = np.broadcast_to(cells, (1, 2, 2, 2, 4)).copy()
             envelope[f"{statistic}_{part}"] = (("edition", "gram", *curve), cells)
-    groups = {"capture": capture, "envelope": envelope}
-    if null:
-        drawn = (("document", "layer", "head", "null", "n"), values[..., None, :] / [[1], [2]])
-        coords = {"n": n, "null": ["random_selection", "random_directions"]}
-        groups["null"] = xr.Dataset(dict.fromkeys(curves, drawn), coords)
-    return xr.DataTree.from_dict(groups)
-
-
-def test_documents_are_the_sampling_unit():
-    values = xr.DataArray([[0.0, 1.0], [2.0, 5.0], [4.0, 4.0]], dims=("document", "head"))
-    mean, error = mean_and_error(values, ["head"])
-    # The document means are 0.5, 3.5 and 4; their mean is 8/3.
-    assert_allclose(mean, 8 / 3)
-    assert_allclose(error, np.std([0.5, 3.5, 4.0], ddof=1) / np.sqrt(3))
-    assert np.isnan(mean_and_error(values[:1], ["head"])[1])
+    return xr.DataTree.from_dict({"capture": capture, "envelope": envelope})
 
 
 @pytest.fixture(scope="module")
@@ -117,12 +103,7 @@ def test_n_of_one_and_sizes_from_t_are_not_cells():
     }
     for name, values in expected.items():
         assert_allclose(result[name], values, err_msg=name)
-
-
-def test_widths_are_clipped_to_zero_and_one():
-    tree = constructed_run()
-    tree["envelope"]["precision_lower"][...] = -3.0
-    assert overall(tree)["precision_width"].values == pytest.approx(0.8)
+    assert "precision_null" not in result  # the run has no null baselines
 
 
 def test_mean_curve_and_mean_bounds_use_the_same_heads():
@@ -158,13 +139,6 @@ def test_without_any_bound_shares_are_missing_and_nothing_warns():
         assert (result[name] == 0).all(), name
 
 
-def test_null_baselines_are_present_only_if_measured():
-    assert "precision_null" not in overall(constructed_run())
-    result = overall(constructed_run(null=True))
-    of_directions = result["recall_null"].sel(null="random_directions")
-    assert_allclose(of_directions, result["recall_mean"] / 2)
-
-
 def test_a_printed_bound_beyond_its_pole_is_ignored():
     tree = constructed_run()
     envelope = tree["envelope"].to_dataset().assign_coords(edition=["printed"])
@@ -177,6 +151,8 @@ def test_a_printed_bound_beyond_its_pole_is_ignored():
         assert result[f"f_inner_{name}"].isnull().all(), name
     assert (result["f_inner_cells"] == 0).all()
     assert (result["recall_cells"] == 6).all()
+    sharp = envelope.assign_coords(edition=["sharp"])  # never masked
+    assert (overall(tree.assign({"envelope": xr.DataTree(sharp)}))["f_inner_cells"] == 6).all()
     # One head has a positive bound of Recall that averages a document below the pole; another is
     # sound.
     envelope["recall_lower"][0, 0, 0] = 0.1
@@ -185,12 +161,6 @@ def test_a_printed_bound_beyond_its_pole_is_ignored():
     result = overall(tree.assign({"envelope": xr.DataTree(envelope)})).sel(edition="printed")
     for name, values in {"cells": [2, 0], "inside": [1, np.nan], "width": [0.6, np.nan]}.items():
         assert_allclose(result[f"f_inner_{name}"], values)
-
-
-def test_sharp_bounds_are_never_masked():
-    tree = constructed_run()
-    tree["envelope"]["recall_lower"][...] = -0.5
-    assert (overall(tree)["f_inner_cells"] == 6).all()
 
 
 def test_the_gap_of_drawn_and_measured_heads_is_clustered_by_kv_head(finished: Finished, result):
