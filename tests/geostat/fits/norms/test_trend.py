@@ -54,13 +54,13 @@ def test_hac_error_equals_the_newey_west_formula():
 
 
 def test_hac_error_is_right_under_autocorrelation_and_the_ols_error_too_small():
-    profiles = 20 + arma(0.6, 0.0, 300, 600, seed=2)
+    profiles = 20 + arma(0.6, 0.0, 100, 600, seed=2)
     scatter = trend(profiles).std()
     lines = [line_of_profile(profile) for profile in profiles]
     robust = np.sqrt(np.mean([line.bse["trend"] ** 2 for line in lines]))
     by_ols = [line.mse_resid * line.normalized_cov_params["trend"]["trend"] for line in lines]
     ordinary = np.sqrt(np.mean(by_ols))
-    margin = 4 * scatter / np.sqrt(2 * 300)  # four standard errors of a standard deviation
+    margin = 4 * scatter / np.sqrt(2 * 100)  # four standard errors of a standard deviation
     assert 0.85 * scatter - margin < robust < scatter + margin  # Bartlett's kernel is biased low
     assert ordinary < 0.6 * scatter
 

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.optimize import minimize
 from scipy.stats import binom
 
 from geostat.fits.norms import variance
@@ -37,36 +36,6 @@ def test_shares_equal_those_of_the_statsmodels_mixed_model(deviations):
             assert any("boundary" in note for note in result.notes)
         parts = np.array([*result.vcomp, result.scale])
         assert_allclose(shares_of(estimates, head), parts / parts.sum(), atol=2e-4)
-
-
-def test_pooling_maximises_the_restricted_likelihood():
-    random = np.random.default_rng(6)
-    at_zero = 0
-    for _ in range(15):
-        d, p = random.integers(2, 9, 2).astype(float)
-        square = random.uniform(0.2, 2, 3)
-        squares = variance.MeanSquares(
-            **dict(zip(SOURCES, square[:, None], strict=True)),
-            documents=np.array([d]),
-            positions=np.array([p]),
-            level=np.ones(1),
-        )
-        degrees = np.array([d - 1, p - 1, (d - 1) * (p - 1)])
-
-        def loss(variances, square=square, degrees=degrees, d=d, p=p):
-            document, position, residual = variances
-            expected = np.array([residual + p * document, residual + d * position, residual])
-            return float((degrees * (np.log(expected) + square / expected)).sum())
-
-        bounds = [(0, None), (0, None), (1e-3, None)]
-        starts = [(0.1, 0.1, 1), (0, 0, 1), (1, 1, 0.1)]
-        tight = {"ftol": 1e-15, "gtol": 1e-10}
-        results = [minimize(loss, start, bounds=bounds, options=tight) for start in starts]
-        best = min(results, key=lambda result: result.fun)
-        pooled = squares.pooled().variances()
-        assert_allclose([pooled[name][0] for name in SOURCES], best.x, atol=1e-4)
-        at_zero += pooled["document"][0] == 0 or pooled["position"][0] == 0
-    assert 3 < at_zero < 15
 
 
 def test_leave_one_out_mean_squares_equal_refits():

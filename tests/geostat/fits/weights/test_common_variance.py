@@ -30,13 +30,6 @@ def test_neither_share_depends_on_the_number_of_documents(documents):
         assert abs(estimate.value.mean() - truth) < 4 * error + 0.003, name
 
 
-def test_a_fit_of_half_the_profile_explains_three_quarters_of_the_common_variance():
-    rows, profile = drawn(8)
-    result = shares(rows, 0.5 * profile)
-    ratio = result["r2_document"].value.mean() / result["common_share"].value.mean()
-    assert ratio == pytest.approx(1 - 0.5**2, abs=0.02)
-
-
 def test_both_shares_equal_their_definitions():
     rows, profile = drawn(3)
     rows[1, 0, 5] = np.nan  # known in two of three documents: ignored in all

@@ -12,7 +12,7 @@ from geostat.fits.weights.fit import fit_weights
 from geostat.fits.weights.forms import CURVE, log_profile
 from geostat.fits.weights.identifiability import Reason
 from geostat.statistics.jackknife import jackknife
-from studies.verdicts import Row, growth, oscillation, shape, study
+from studies.verdicts import Row, growth, oscillation, shape
 
 
 @pytest.fixture(scope="module")
@@ -160,10 +160,3 @@ def test_estimates_of_detected_small_oscillations_are_biased_upwards():
     assert 0 < row.found < 0.2
     assert row.median > 1.2 * row.planted
     assert row.fails == 0
-
-
-@pytest.mark.slow
-def test_false_answers_are_rare_at_every_noise_level():
-    for row in study(300, 257, 1):
-        if row.claim != "oscillation":
-            assert_few_false_answers(row, 300)
