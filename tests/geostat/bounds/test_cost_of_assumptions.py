@@ -1,5 +1,3 @@
-"""Swapped ingredients: bounds equal the theory there, and shares inside are counted correctly."""
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -23,7 +21,7 @@ def tree(finished: Finished) -> xr.DataTree:
 
 @pytest.fixture(scope="module")
 def swapped(tree: xr.DataTree) -> xr.Dataset:
-    return swap_ingredients(tree, points=8)
+    return swap_ingredients(tree, points=5)
 
 
 def copied(tree: xr.DataTree) -> xr.DataTree:
@@ -175,7 +173,7 @@ def test_a_lag_is_averaged_over_the_documents_that_know_it_and_needs_one(tree, s
     def without(documents: list[int] | slice) -> tuple[np.ndarray, xr.DataArray]:
         changed = copied(tree)
         changed["capture"]["cosine_mean"][documents, 0, 0, capture.sizes["position"] - 3] = np.nan
-        result = swap_ingredients(changed, points=8)
+        result = swap_ingredients(changed, points=5)
         others = {"layer": slice(1, None)}
         unchanged = swapped["recall_lower"].isel(others)
         xr.testing.assert_equal(result["recall_lower"].isel(others), unchanged)

@@ -1,5 +1,3 @@
-"""What the fits of the three assumptions have in common: records, progress, refusals."""
-
 import numpy as np
 import pytest
 from support.synthetic import Sizes, capture

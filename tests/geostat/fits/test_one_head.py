@@ -24,11 +24,11 @@ def data():
 @pytest.fixture(scope="module")
 def fits(data):
     """The fits of all heads, at layer 1 and head 3."""
-    kv_head = {"layer": 1, "kv_head": 1}
+    layer, kv_head = data.isel(layer=[1]), {"layer": 1, "kv_head": 1}
     return {
-        "norms": fit_norms(data).sel(kv_head),
-        "similarity": fit_similarity(data).sel(kv_head),
-        "weights": fit_weights(data).sel(layer=1, head=3),
+        "norms": fit_norms(layer).sel(kv_head),
+        "similarity": fit_similarity(layer).sel(kv_head),
+        "weights": fit_weights(layer).sel(layer=1, head=3),
     }
 
 

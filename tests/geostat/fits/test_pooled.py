@@ -1,5 +1,3 @@
-"""Heads pooled by layer and over the model."""
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -108,19 +106,16 @@ def test_replicates_are_fits_to_the_other_documents(data):
 
 
 def test_parameters_at_a_bound_are_excluded_from_the_line(data):
-    flat = data.copy(deep=True)
+    flat = data.isel(layer=slice(4)).copy(deep=True)
     flat["cosine_mean"][:, 0] = 0.0  # β of the exponential at its bound in the first layer
     selected = fit_pooled(flat).sel(parameter="beta")
-    assert int(selected["layers_used"]) == LAYERS - 1
+    assert int(selected["layers_used"]) == 3
     assert np.isnan(selected["by_layer"][0])
     assert np.isfinite(selected["change_se"])
 
 
 def test_pooled_fit_is_an_lmfit_result_with_the_values_and_errors_of_all_layers(data, pooled):
     result = pooled_fit(data, layer=2, form="offset")
-    assert result.fit_report().startswith(
-        "[[Errors]]\n    ± is the jackknife standard error over 8 documents; "
-    )
     of_layer = pooled.sel(gram="offset", layer=2)
     for name in ("beta", "offset"):
         se = float(of_layer[f"{name}_se"])
@@ -173,7 +168,7 @@ def test_layers_with_fewer_tokens_are_excluded_from_pooled_weights():
 
 
 def test_one_document_has_estimates_and_no_errors(data):
-    alone = fit_pooled(data.isel(document=[0]))
+    alone = fit_pooled(data.isel(document=[0], layer=slice(3)))
     assert np.isfinite(alone["by_layer"].sel(parameter="C")).all()
     assert np.isnan(alone["by_layer_se"]).all()
     assert np.isnan(alone["change_se"]).all()

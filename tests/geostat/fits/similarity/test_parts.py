@@ -20,7 +20,6 @@ from theory.head.gram import smallest_eigenvalue
 
 
 def edge_of(form, beta, offset, stretch, content):
-    """Return the feasible edge of one row."""
     return feasible_edges(form, *(np.array([x]) for x in (beta, offset, stretch)), content)[0]
 
 
