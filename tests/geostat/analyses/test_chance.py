@@ -1,5 +1,3 @@
-"""Null baselines against scipy and statsmodels; corrections over N and counts of heads."""
-
 import numpy as np
 import pytest
 import xarray as xr

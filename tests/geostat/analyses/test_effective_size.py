@@ -1,5 +1,3 @@
-"""Effective attention set size from known losses."""
-
 import math
 
 import numpy as np
@@ -48,7 +46,7 @@ def test_n_star_of_a_decreasing_loss_is_the_smallest_n(falls, tau, second):
 
 def test_the_loss_is_within_tau_at_every_evaluated_n_above_n_star():
     chance = np.random.default_rng(0)
-    for _ in range(200):
+    for _ in range(50):
         rise = chance.normal(size=(3, TOKENS - 1)) * np.geomspace(3, 0.01, TOKENS - 1)
         losses = searched(rise, [0.1], TOKENS)
         found = int(star(PLAIN, losses, 0.1, TOKENS).value)
@@ -60,8 +58,8 @@ def test_the_loss_is_within_tau_at_every_evaluated_n_above_n_star():
 
 
 def test_a_size_lies_within_its_interval():
-    chance, outside, trials = np.random.default_rng(2), 0, 200
-    for _ in range(trials):
+    chance, outside = np.random.default_rng(2), 0
+    for _ in range(50):
         rise = 0.6 * chance.normal(1, 0.05, size=(3, 1)) / np.arange(1, TOKENS)
         found = star(PLAIN, searched(rise, [0.05], TOKENS), 0.05, TOKENS)
         outside += not float(found.lower) <= float(found.value) <= float(found.upper)
@@ -93,7 +91,6 @@ def test_the_interval_of_n_star_is_the_jackknife_of_the_crossing():
     tried = np.array(sorted(losses))
 
     def crossing(mean: np.ndarray) -> float:
-        """The last place where the curve through the sizes tried falls to the share."""
         values = mean[tried - 1]
         last = int(np.flatnonzero(values > 0.1)[-1])
         return float(np.interp(-0.1, -values[last : last + 2], np.log(tried[last : last + 2])))
@@ -108,7 +105,7 @@ def test_the_interval_of_n_star_is_the_jackknife_of_the_crossing():
 
 
 @pytest.mark.parametrize("spread", [0.3, 0.8])
-@pytest.mark.parametrize("documents", [3, 4, 8])
+@pytest.mark.parametrize("documents", [3, 8])
 def test_the_interval_of_n_star_has_nominal_coverage(documents, spread):
     # Documents whose rise is c/N, c lognormal: the true N* is that of the mean c.
     chance, inside, tau = np.random.default_rng(1), 0, 0.1

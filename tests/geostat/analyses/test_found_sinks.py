@@ -1,5 +1,3 @@
-"""Functional sinks: shares of heads, positions and tokens of planted sinks."""
-
 import numpy as np
 import pytest
 import xarray as xr

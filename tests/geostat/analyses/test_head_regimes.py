@@ -1,5 +1,3 @@
-"""Head regimes: rules on synthetic heads, contributions as sums of vectors, stability."""
-
 from collections import defaultdict
 from dataclasses import replace
 
@@ -68,7 +66,6 @@ def capture(kinds=MADE, *, documents=DOCUMENTS, n=N, sink=True):
 
 
 def named(found, criterion="both"):
-    """Return the regimes of the heads."""
     return [REGIMES[code] for code in found["label"].sel(criterion=criterion).values[0]]
 
 

@@ -1,5 +1,3 @@
-"""Variance components between kinds of text: agreement with statsmodels, and simulations."""
-
 from itertools import permutations
 
 import numpy as np

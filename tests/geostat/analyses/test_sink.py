@@ -1,5 +1,3 @@
-"""Correlations with the sink's similarity against scipy and statsmodels; noise, confounding."""
-
 from dataclasses import replace
 from itertools import product
 

@@ -1,5 +1,3 @@
-"""Heads drawn from Model G: coverage of a bound if its assumptions are true."""
-
 import numpy as np
 import pytest
 import xarray as xr

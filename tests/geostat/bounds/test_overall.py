@@ -1,5 +1,3 @@
-"""Summary of a run: means over heads and documents, and coverage counted by cell."""
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -164,7 +162,6 @@ def test_a_printed_bound_beyond_its_pole_is_ignored():
 
 
 def test_the_gap_of_drawn_and_measured_heads_is_clustered_by_kv_head(finished: Finished, result):
-    """The gap is a difference of shares of the same cells, and 0 if measured curves are drawn."""
     difference = result["recall_drawn_inside"] - result["recall_inside"]
     assert_allclose(result["recall_drawn_gap"], difference, atol=1e-12)
     assert (result["recall_drawn_gap_se"].sel(gram="exponential") > 0).all()

@@ -1,5 +1,3 @@
-"""Sensitivity of the sharp bounds: each equals the theory at the changed parameters."""
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -21,7 +19,6 @@ def result(finished: Finished) -> xr.Dataset:
 
 @pytest.fixture(scope="module")
 def head(result: xr.Dataset) -> int:
-    """The representative head."""
     return int(result["of_head"][LAYER])
 
 

@@ -1,5 +1,3 @@
-"""Share of heads by a mixture: unbiased under noise, which biases the plain share."""
-
 import numpy as np
 import pytest
 

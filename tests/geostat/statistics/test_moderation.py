@@ -1,5 +1,3 @@
-"""Moderated errors: shrinkage by the spread beyond chance, and nominal coverage of intervals."""
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -65,20 +63,11 @@ def test_common_skewness_shrinks_to_the_mean_and_individual_skewness_stays():
 )
 def test_intervals_of_ninety_heads_have_nominal_coverage(draw, least, unlike):
     random, covered = np.random.default_rng(3), []
-    for _ in range(150):
+    for _ in range(50):
         x = draw(random, (K, 90)) * np.exp(unlike * random.standard_normal(90))
         result = over_heads(document_mean(x), [0])
         covered.append(((result.lower < 0) & (result.upper > 0)).mean())
     assert least < np.mean(covered) < 0.965
-
-
-@pytest.mark.parametrize("skew", [-2.0, 0.0, 1e-12, 1.3])
-@pytest.mark.parametrize("degrees", [7.0, 20.0, 400.0])
-def test_limits_have_tails_of_two_and_a_half_percent(skew, degrees):
-    errors = one(0.3, degrees, skew)
-    lower, upper = errors.limits(np.array([1.0]))
-    assert errors.tails(1.0 - lower)[1] == pytest.approx(0.025, rel=1e-6)
-    assert errors.tails(1.0 - upper)[0] == pytest.approx(0.025, rel=1e-6)
 
 
 def test_skewness_correction_is_hall_s_transformation_without_moderation():

@@ -1,5 +1,3 @@
-"""The simplest form near the lowest held-out loss, and forms with clearly the lowest."""
-
 import numpy as np
 import pytest
 from scipy.stats import ttest_rel

@@ -1,5 +1,3 @@
-"""Ranks equal those of scipy; rows with NaN have none."""
-
 import numpy as np
 import pytest
 from scipy.stats import rankdata

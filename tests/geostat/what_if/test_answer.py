@@ -1,5 +1,3 @@
-"""Output of `geostat whatif`: bounds by value of the varying parameter."""
-
 import numpy as np
 import pytest
 import xarray as xr

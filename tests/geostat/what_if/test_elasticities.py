@@ -1,5 +1,3 @@
-"""Elasticities as a dataset, lines of text and files."""
-
 from pathlib import Path
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""What-if studies from options or a head of a run, as datasets and files."""
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-"""Measured Grams of a head (mean cosines of the capture, projected), and Grams from files."""
-
 import os
 from pathlib import Path
 from typing import Any

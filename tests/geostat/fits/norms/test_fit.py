@@ -6,7 +6,7 @@ from support.synthetic import Sizes, Truth, assert_covered, capture
 from geostat.datasets.variable import reasons
 from geostat.fits.norms.fit import fit_norms
 
-MANY = Sizes(layers=10, heads=6, kv_heads=6)
+MANY = Sizes(layers=5, heads=6, kv_heads=6)
 SHORT = Sizes(positions=20)
 
 
@@ -64,7 +64,6 @@ def test_a_document_without_the_head_does_not_count():
 
 
 def assert_nan_flagged(fit):
-    """Assert that every head with a NaN has a flag."""
     for name, variable in fit.data_vars.items():
         if {"layer", "kv_head"} <= set(variable.dims) and "compressed_token" not in variable.dims:
             assert not (~np.isfinite(variable) & (fit["flags"] == 0)).any(), name

@@ -13,7 +13,6 @@ def test_autocovariance_uses_pairs_of_known_tokens():
 
 
 def density(rows, frequency):
-    """Return the median over rows of the background's density at one frequency."""
     return np.median(background(rows).density(np.full(1, frequency)))
 
 

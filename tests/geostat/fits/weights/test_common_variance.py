@@ -1,5 +1,3 @@
-"""Common variance of log weights by position, independent of the number of documents."""
-
 import numpy as np
 import pytest
 
@@ -17,7 +15,6 @@ def drawn(documents: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def shares(rows: np.ndarray, fit: np.ndarray):
-    """Return both shares; `fit` is the fit to the other documents."""
     known = np.isfinite(rows).any(axis=-1)
     return common_variance(rows, np.broadcast_to(fit, rows.shape), known)
 

@@ -1,5 +1,3 @@
-"""Effects that verdicts on Assumption 3 test: definitions, bias, and error rates of answers."""
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

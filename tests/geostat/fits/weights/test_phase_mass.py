@@ -45,7 +45,7 @@ def test_logit_interval_of_a_skewed_share_covers_where_the_plain_interval_does_n
 
 @pytest.fixture(scope="module")
 def data():
-    return capture(NO_WAVE, Spread(token=0.5), Sizes(heads=6), seed=4)
+    return capture(NO_WAVE, Spread(token=0.5), Sizes(heads=2), seed=4)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_masses_and_totals_have_intervals(fit):
 
 def test_a_total_of_one_is_distinguished_from_other_totals():
     spread = Spread(token=0.1, document_level=0.02)
-    data = capture(NO_WAVE, spread, Sizes(heads=8), seed=6)
+    data = capture(NO_WAVE, spread, Sizes(heads=5, kv_heads=1), seed=6)
     growth = np.exp(0.2 * np.maximum(np.arange(1, 128) - 110, 0)).sum() * NO_WAVE.p_base
     data["attention_weight"][..., 1:] *= (1 - NO_WAVE.p_sink) / growth
     assert fit_weights(data)["total_model_differs"].mean() <= 0.2
