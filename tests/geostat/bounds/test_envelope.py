@@ -1,5 +1,3 @@
-"""Envelopes: weights of each document, projected Grams, windows, excess and significance."""
-
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +23,7 @@ from geostat.errors import InputError
 from theory.head.gram import LagGram, feasible_edge, offset_exponential
 
 LENGTH = 30
+SIZES = np.array([1, 2, 3, 5, 8, 13, 26, 30])
 TABULATED = 2e-8
 """The vectorised bounds use a law tabulated to 1e-8; a mean over documents adds rounding."""
 EXPONENTIAL = offset_exponential(0.3, 0.0, 0.1, LENGTH)
@@ -34,14 +33,14 @@ OFFSET = offset_exponential(0.6, 0.2, 0.1, LENGTH)
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> xr.DataTree:
     """Three documents, every position visible."""
-    return run_tree(tmp_path_factory.mktemp("full") / "run.zarr", length=LENGTH)
+    return run_tree(tmp_path_factory.mktemp("full") / "run.zarr", length=LENGTH, n=SIZES)
 
 
 @pytest.fixture(scope="module")
 def windowed(tmp_path_factory: pytest.TempPathFactory) -> xr.DataTree:
-    """Two documents; layers 0 and 2 see the last 24 positions only."""
+    """One document; layers 0 and 2 see the last 24 positions only."""
     path = tmp_path_factory.mktemp("windowed") / "run.zarr"
-    return run_tree(path, family="gemma2", documents=2, length=LENGTH)
+    return run_tree(path, family="gemma2", documents=1, length=LENGTH, n=SIZES)
 
 
 def planted(tree: xr.DataTree, **changes: dict) -> xr.DataTree:
@@ -191,18 +190,15 @@ def test_measured_bounds_are_averaged_over_documents_at_captured_sizes(full):
     tree, measured = planted(full), full["measured_envelope"].to_dataset()
     expected = measured["recall_upper"].sel(edition="sharp").mean("document").values
 
-    def upper(of_run: xr.Dataset) -> np.ndarray:
-        run = tree.assign({"measured_envelope": xr.DataTree(of_run)})
-        result = envelope_dataset(run, editions=("sharp",), grams=("offset",), points=None)
-        assert list(result["gram"].values) == ["offset", "measured"]
-        selected = result["recall_upper"].sel(edition="sharp", gram="measured")
-        return selected.sel(n_envelope=measured["n_envelope"].values).values
-
-    assert_allclose(upper(measured), expected, rtol=1e-6)
-    of_fewer = upper(measured.isel(n_envelope=slice(None, None, 2)))
-    assert_allclose(of_fewer[..., ::2], expected[..., ::2], rtol=1e-6)
-    assert np.isnan(of_fewer[..., 1::2]).all()
-    without = envelope_dataset(tree.drop_nodes("measured_envelope"), points=3)
+    fewer = xr.DataTree(measured.isel(n_envelope=slice(None, None, 2)))
+    run, sharp = tree.assign({"measured_envelope": fewer}), {"editions": ("sharp",)}
+    result = envelope_dataset(run, **sharp, grams=("offset",), points=None)
+    assert list(result["gram"].values) == ["offset", "measured"]
+    upper = result["recall_upper"].sel(edition="sharp", gram="measured")
+    upper = upper.sel(n_envelope=measured["n_envelope"].values).values
+    assert_allclose(upper[..., ::2], expected[..., ::2], rtol=1e-6)
+    assert np.isnan(upper[..., 1::2]).all()
+    without = envelope_dataset(tree.drop_nodes("measured_envelope"), **sharp, points=3)
     assert list(without["gram"].values) == ["exponential", "offset"]
 
 
@@ -224,7 +220,7 @@ T_OF_TWO = 4.302653
 
 
 def test_excess_and_significance_of_a_constructed_case(full):
-    tree = planted(full)
+    tree = planted(full.map_over_datasets(lambda data: data.isel(layer=[0]) if data else data))
     capture = tree["capture"].to_dataset().copy(deep=True)
     # Equal weights give equal bounds in every document.
     capture["attention_weight"][:] = capture["attention_weight"].values[:1]
@@ -236,7 +232,8 @@ def test_excess_and_significance_of_a_constructed_case(full):
         result = envelope_dataset(run, **fitted, points=None).isel(layer=0, n_envelope=n)
         return result.sel(edition="sharp", gram="exponential")
 
-    lower, upper = (at_size()[name].values for name in ("precision_lower", "recall_upper"))
+    bounds = at_size()
+    lower, upper = (bounds[name].values for name in ("precision_lower", "recall_upper"))
     error, spread = 0.01 / np.sqrt(3), np.array([-0.01, 0.0, 0.01])
     above = [0.3, (T_OF_TWO + 0.05) * error, (T_OF_TWO - 0.05) * error, 0.02]
     for head, gap in enumerate(above):
@@ -277,21 +274,13 @@ def test_one_document_has_no_standard_error_and_every_excess_is_outside(full):
         name: xr.DataTree(full[name].to_dataset().isel(document=[0]))
         for name in ("capture", "measured_envelope")
     }
-    result = envelope_dataset(planted(full).assign(of_document), points=6)
+    sharp = {"editions": ("sharp",), "grams": ("offset",)}
+    result = envelope_dataset(planted(full).assign(of_document), **sharp, points=6)
     assert result["precision_se"].isnull().all()
     assert result["precision_lower"].notnull().all()
     for statistic in WITH_F:
         assert_array_equal(result[f"{statistic}_outside"], result[f"{statistic}_excess"] > 0)
     assert result.attrs["documents"] == 1
-
-
-def test_standard_errors_equal_the_jackknife_over_documents(full, result):
-    n = result["n_envelope"].values
-    curves = measured_curves(full["capture"].to_dataset(), n)["recall"].values
-    left_out = np.stack([np.delete(curves, k, axis=0).mean(axis=0) for k in range(3)])
-    jackknife = np.sqrt(2 / 3 * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
-    assert_allclose(result["recall_se"], jackknife, atol=1e-12)
-    assert_allclose(result["recall"], curves.mean(axis=0))
 
 
 @pytest.mark.parametrize(
@@ -320,8 +309,8 @@ def test_f_scores_follow_the_convention(convention, precision, recall, f_outer, 
 
 def test_a_followup_run_uses_bounds_of_its_convention(tmp_path: Path):
     how = {"documents": 1, "null": False, "convention": Convention.FOLLOWUP}
-    tree = run_tree(tmp_path / "run.zarr", length=LENGTH, **how)
-    result = envelope_dataset(planted(tree), points=6)
+    tree = run_tree(tmp_path / "run.zarr", length=LENGTH, n=SIZES, **how)
+    result = envelope_dataset(planted(tree), grams=("exponential",), points=4)
     assert_exact(result, tree, "exponential", 0, 1, EXPONENTIAL)
     printed = result.sel(edition="printed")
     assert printed["f_outer_lower"].isnull().all()
