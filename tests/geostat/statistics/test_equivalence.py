@@ -70,6 +70,16 @@ def test_answers_agree_with_the_interval(estimate, se, tolerance, skew, document
         assert answers(p, np.array([True])).tolist() == [expected]
 
 
+@given(estimate=FINITE, se=ERROR, skew=SKEW)
+def test_p_values_are_symmetric_under_reflection(estimate, se, skew):
+    effect, reflected = (
+        against(np.array([sign * estimate]), errors([se], skew=sign * skew), 0.5, "within")
+        for sign in (1, -1)
+    )
+    assert effect.holds == pytest.approx(reflected.holds)
+    assert effect.fails == pytest.approx(reflected.fails)
+
+
 def test_an_effect_without_error_is_decided_by_its_side_of_the_tolerance():
     p = against(np.array([0.04, 0.05, 0.06]), errors(np.zeros(3)), 0.05, "at_most")
     assert p.holds.tolist() == [0, 1, 1]

@@ -70,6 +70,15 @@ def test_intervals_of_ninety_heads_have_nominal_coverage(draw, least, unlike):
     assert least < np.mean(covered) < 0.965
 
 
+@pytest.mark.parametrize("skew", [-2.0, 0.0, 1e-12, 1.3])
+@pytest.mark.parametrize("degrees", [7.0, 20.0, 400.0])
+def test_limits_have_tails_of_two_and_a_half_percent(skew, degrees):
+    errors = one(0.3, degrees, skew)
+    lower, upper = errors.limits(np.array([1.0]))
+    assert errors.tails(1.0 - lower)[1] == pytest.approx(0.025, rel=1e-6)
+    assert errors.tails(1.0 - upper)[0] == pytest.approx(0.025, rel=1e-6)
+
+
 def test_skewness_correction_is_hall_s_transformation_without_moderation():
     g, t = 0.8, np.array([-1.7])
     u = t / np.sqrt(8)

@@ -14,6 +14,7 @@ from geostat.runs.options import TablesOptions
 from geostat.runs.render import write_tables
 from reports.topics.listed import tables
 
+
 @pytest.fixture(scope="module")
 def files() -> dict[str, str]:
     return written()

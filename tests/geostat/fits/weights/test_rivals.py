@@ -36,6 +36,13 @@ def test_closed_form_equals_the_lmfit_optimum(form, sign):
         assert value["slope"] == pytest.approx(0, abs=1e-3)
 
 
+def test_the_simplest_within_one_standard_error_is_chosen():
+    loss = np.full((len(RIVALS), 8, 1), 9.0)
+    loss[RIVALS.index("separate"), :, 0] = best = np.linspace(3, 5, 8)
+    loss[RIVALS.index("monotone"), :, 0] = best + 0.1 + np.array([1, -1] * 4)
+    assert RIVALS[choose(loss).chosen[0]] == "monotone"
+
+
 def test_a_choice_needs_two_documents_and_forms_fitted_in_all():
     assert choose(np.full((6, 1, 1), 2.0)).chosen[0] == -1
     loss = np.full((6, 8, 1), np.nan)
