@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.commands import called
 from support.spine import LENGTH, Finished, Said, argv, geostat, refused
+from typer.testing import CliRunner
 
 from empirical.store.store import Store
+from geostat.cli.app import app
 
 pytestmark = pytest.mark.usefixtures("read_once", "displayed")
 
@@ -32,6 +33,8 @@ def test_run_reports_its_stages_and_prints_the_verdict(finished: Finished):
         *("confront", "cost of assumptions", "sensitivity of the bounds", "analyses", "report"),
     ]
     assert any(stage.startswith("3/3 documents") for stage in stages)
+    for stage in ("fit norms", "fit weights", "confront", "sensitivity of the bounds"):
+        assert f"{stage} 100%" in stages
     lines = output.stdout.splitlines()
     assert lines[0] == "verdict:"
     results = [json.loads(line) for line in finished.tree["summary"].attrs["key_results"]]
@@ -115,16 +118,11 @@ def test_rare_options_have_an_effect(tmp_path: Path, model_folder: Path, text_fo
     assert "null" not in tree.children
 
 
-def test_markup_in_names_is_printed_verbatim(tmp_path: Path, model_folder: Path, text_folder: Path):
-    odd = tmp_path / "[/INST] [bold red]:smile: {0} %s"
-    odd.mkdir(parents=True)  # the slash creates two folders
-    (odd / "model").symlink_to(model_folder)
-    shutil.copy(text_folder / "text 0.txt", odd / "text.txt")
-    size = argv(f"--documents 1 --length {LENGTH} --n 1,2 --out")
-    arguments = ["capture", odd / "model", "--text", odd / "text.txt", *size, odd]
-    result = geostat(*arguments)
-    assert (result.code, result.stdout) == (0, f"run: {odd / 'run.zarr'}\ndocuments: 1\n")
-    assert str(odd) in refused(geostat(*arguments, "--seed", "1"))
+def test_markup_in_names_is_printed_verbatim(tmp_path: Path):
+    odd = tmp_path / "[/INST] [bold red]:smile: {0} %s"  # the slash creates two folders
+    study = geostat(*argv("whatif --set L=9 --set N=2 --out"), odd)
+    assert f"  {odd}/whatif.nc\n" in study.stdout
+    assert str(odd) in refused(geostat("fit", odd))
 
 
 def test_words_of_a_statement_are_joined_and_options_may_follow():
@@ -135,16 +133,6 @@ def test_words_of_a_statement_are_joined_and_options_may_follow():
     assert "lists all." in refused(geostat("theory", "unheard-of"))
 
 
-def test_doctor_verifies_a_run(finished: Finished):
-    actual = json.loads(geostat("doctor", finished.store.parent, "--json").stdout)
-    groups = (
-        "/envelope, /heads, /ingredients, /norms, /pooled, /sensitivity, /separable,"
-        " /similarity, /sink, /sinks_found, /summary, /verdicts, /weights"
-    )
-    assert actual["run"] == f"{finished.store} is sound: 3 documents; {groups}"
-    assert "cpu" in actual["devices"]
-
-
 def test_without_a_command_the_help_lists_all_commands():
     result = geostat()
     for command in argv("run capture fit confront report tables figures theory doctor"):
@@ -152,7 +140,7 @@ def test_without_a_command_the_help_lists_all_commands():
 
 
 def test_whatif_prints_a_table_and_solves_for_a_target(tmp_path: Path):
-    study = argv("whatif --set N=2,4 --set L=32 --set rho0=0 --edition sharp --out")
+    study = argv("whatif --set N=2,4 --set L=32 --set rho0=0 --edition sharp --no-figures --out")
     result = geostat(*study, tmp_path)
     assert result.code == 0
     assert result.stdout.startswith("points: 2, 0 omitted")
@@ -169,9 +157,8 @@ def test_version_is_the_package_version():
     assert geostat("--version") == Said(0, f"geostat {version('attention-geostat')}\n", "")
 
 
-@pytest.mark.parametrize(("begun", "offered"), [("wha", "whatif"), ("theory --err", "--errata")])
-def test_a_shell_completes_commands_and_options(begun: str, offered: str):
-    variables = {"_GEOSTAT_COMPLETE": "complete_bash", "COMP_WORDS": f"geostat {begun}"}
-    variables["COMP_CWORD"] = str(len(begun.split()))
-    code = "import sys; sys.argv = ['geostat']; from geostat.cli.app import main; main()"
-    assert offered in called(code=code, env=variables).stdout.split()
+def test_a_shell_completes_commands_and_options():
+    for begun, offered in (("wha", "whatif"), ("theory --err", "--errata")):
+        words = {"COMP_WORDS": f"geostat {begun}", "COMP_CWORD": str(len(begun.split()))}
+        env = {"_GEOSTAT_COMPLETE": "complete_bash"} | words
+        assert CliRunner().invoke(app, prog_name="geostat", env=env).stdout == f"{offered}\n"

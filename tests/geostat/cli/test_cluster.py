@@ -78,11 +78,10 @@ def documents(out: Path) -> int:
     return len(list((out / "run.zarr" / "capture/document/journal").glob("*.zip")))
 
 
-@pytest.mark.parametrize("count", [1, 2])
 def test_workers_and_one_process_write_equal_stores(
-    count: int, words: list[object], wanted: dict[str, bytes], tmp_path: Path
+    words: list[object], wanted: dict[str, bytes], tmp_path: Path
 ) -> None:
-    result = called(*words, tmp_path, "--cluster", f"local:{count}")
+    result = called(*words, tmp_path, "--cluster", "local:2")
     assert finished_well(result), result
     assert contents(tmp_path / "run.zarr") == wanted
 
@@ -210,29 +209,16 @@ def test_remote_workers_serve_a_command_and_a_client(
         assert contents(tmp_path / "b" / "run.zarr") == wanted
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            "identity.version = lambda name, of=identity.version:"
-            " '1.0' if name == 'torch' else of(name)",
-            "has torch 1.0, this run has",
-        ),
-        (
-            "models.find = lambda *a, of=models.find, **k: of(*a, **{**k, 'dtype': 'bfloat16'})",
-            "its model has dtype = ",
-        ),
-    ],
-)
-def test_workers_with_different_numerics_are_refused(
-    change: str, message: str, words: list[object], tmp_path: Path
-) -> None:
+def test_workers_with_different_numerics_are_refused(words: list[object], tmp_path: Path) -> None:
     script = tmp_path / "changed.py"
-    imports = "from empirical.capture import identity\nfrom empirical.sources import models\n"
-    script.write_text(imports + change + "\n", encoding="utf-8")
+    change = (
+        "from empirical.sources import models\n"
+        "models.find = lambda *a, of=models.find, **k: of(*a, **{**k, 'dtype': 'bfloat16'})\n"
+    )
+    script.write_text(change, encoding="utf-8")
     with scheduler(None, script) as address:
         result = called(*words, tmp_path / "out", "--cluster", address)
     assert result.code == 2, result
     *_, line = result.stderr.splitlines()
-    assert message in line
+    assert "its model has dtype = " in line
     assert all(line.startswith("geostat: ") for line in result.stderr.splitlines())

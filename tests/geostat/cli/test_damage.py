@@ -17,8 +17,8 @@ from empirical.store.journal import FILE as ROWS
 from geostat.cli import doctor
 
 PLACES = (
-    ("zarr.json", flipped),
     ("null/precision/c/0/0/0/0/0", emptied),
+    ("zarr.json", flipped),
     (ROWS, cut),
     ("norms/lam/c/0/0", Path.unlink),
     ("zarr.json", Path.unlink),
@@ -27,7 +27,7 @@ PLACES = (
     ("capture/tokens/zarr.json", flipped),
     ("summary/zarr.json", flipped),
 )
-"""One file of each kind with a kind of damage; the first two always."""
+"""One file of each kind with a kind of damage."""
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def copied(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [*PLACES[:2], *(pytest.param(*place, marks=pytest.mark.slow) for place in PLACES[2:])],
+    [PLACES[0], *(pytest.param(*place, marks=pytest.mark.slow) for place in PLACES[1:])],
     ids=lambda part: getattr(part, "__name__", part),
 )
 def test_every_command_names_the_damaged_file(

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from support.damage import first_file, second_flipped
-from support.runs import small_run
 from support.spine import geostat, refused
 
 from empirical.errors import InputError as MeasurementError
 from empirical.errors import StoreError
+from empirical.store.store import Store
 from geostat.cli import doctor
 from geostat.errors import InputError
 from geostat.runs.options import RunOptions
@@ -36,12 +36,12 @@ def test_missing_packages_are_listed_with_install_commands(monkeypatch: pytest.M
     assert result["versions"] == ["no-such-library absent"]
 
 
-def test_a_run_is_verified_chunk_by_chunk(tmp_path: Path):
-    store = small_run(tmp_path / "run.zarr", documents=2)
-    assert doctor.examine(tmp_path)["run"] == f"{store.path} is sound: 2 documents; no results yet"
-    second_flipped(first_file(store.path / "capture" / "recall" / "c" / "0"))
-    with pytest.raises(StoreError, match="'document 1' is not what was written"):
-        doctor.examine(store.path)
+def test_a_run_is_verified_chunk_by_chunk(two_documents: Store, tmp_path: Path):
+    path = two_documents.path
+    assert doctor.examine(tmp_path)["run"] == f"{path} is sound: 2 documents; no results yet"
+    second_flipped(first_file(path / "capture" / "recall" / "c" / "0"))
+    with pytest.raises(StoreError, match=r"text 1\.txt' is not what was written"):
+        doctor.examine(path)
     with pytest.raises(MeasurementError, match="no such run"):
         doctor.examine(tmp_path / "absent")
 

@@ -8,16 +8,12 @@ import os
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
-from support.commands import called
 from support.damage import damaged, first_file, flipped
 from support.places import contents
 from support.raising import raising
 from support.spine import Finished, argv, capturing, geostat, refused
 
-from empirical.schema import Quantity
-from empirical.store.layout import GroupPlan
 from empirical.store.lock import alone
 from empirical.store.store import Store
 from geostat.errors import InputError
@@ -31,6 +27,7 @@ from geostat.runs.options import FiguresOptions, TablesOptions
         ("run no/such/model", "no/such/model: no such file or folder"),
         ("capture {model} --n 0", "--n 0: sizes 0 to 0, expected 1 to 1024"),
         ("theory 99 --errata", "no erratum has number 99"),
+        ("confront absent", "no such run. Make one with `geostat run"),
         ("tables {run} --only norm", "'norm' is no table of this run, expected some of "),
     ],
 )
@@ -99,9 +96,7 @@ def test_invalid_options_of_tables_and_figures_are_refused(make, change: dict, m
     ("options", "message"),
     [
         ("--n 1,2", "was measured with n."),
-        ("--convention followup", "convention = paper, this run has followup"),
         ("--special-tokens none", "special_tokens = default, this run has none"),
-        ("--no-null", "groups"),
     ],
 )
 def test_a_store_of_other_settings_is_refused_and_kept(
@@ -115,51 +110,35 @@ def test_a_store_of_other_settings_is_refused_and_kept(
     assert contents(captured) == before
 
 
-def test_a_missing_run_is_refused(tmp_path: Path):
-    line = refused(geostat("confront", tmp_path / "absent"))
-    assert "no such run. Make one with `geostat run" in line
-
-
-@pytest.mark.slow
-def test_a_damaged_chunk_is_one_line_even_at_exit(tmp_path: Path):
-    size = 500_000
-    words = dict.fromkeys(("long_name", "units", "symbol", "equation"), "")
-    big = Quantity("big", dims=("position",), **words)
-    plan = GroupPlan(variables={"big": big}, coordinates={}, sizes={"position": size})
-    store = Store.create(tmp_path / "run.zarr", provenance={}, plan={"capture": plan}, documents=12)
-    for index in range(12):
-        values = np.random.default_rng(index).standard_normal(size).astype(np.float32)
-        store.append({"name": str(index)}, {"capture": {"big": values}})
-    store.settle()
-    flipped(store.path / "capture/big/c/0/0", at=1)
-    assert "measure again" in refused(called("fit", store.path, "--quiet"), code=4)
-
-
-def test_a_damaged_store_is_exit_code_4(captured: Path, model_folder: Path, text_folder: Path):
-    chunk = first_file(captured / "capture" / "cosine_mean" / "c" / "0")
+def test_a_damaged_store_is_exit_code_4(
+    two_documents: Store, model_folder: Path, text_folder: Path
+):
+    run = two_documents.path
+    chunk = first_file(run / "capture" / "cosine_mean" / "c" / "0")
     remedy = "measure again with `--fresh` (of `geostat run` or `geostat capture`)"
     with damaged(chunk, flipped):
-        assert remedy in refused(geostat("fit", captured, "--quiet"), code=4)
+        assert remedy in refused(geostat("fit", run, "--quiet"), code=4)
     with damaged(chunk, Path.unlink):
-        capture = capturing(model_folder, text_folder, captured)
+        capture = capturing(model_folder, text_folder, run)
         assert remedy in refused(geostat(*capture), code=4)
 
 
-@pytest.mark.parametrize("command", ["fit", "confront", "capture"])
+@pytest.mark.parametrize("command", ["confront", "capture"])
 def test_a_second_writer_is_refused_and_changes_nothing(
-    captured: Path, model_folder: Path, text_folder: Path, command: str
+    two_documents: Store, model_folder: Path, text_folder: Path, command: str
 ):
-    words = [command, captured, "--quiet"]
+    run = two_documents.path
+    words = [command, run, "--quiet"]
     if command == "capture":
-        words = capturing(model_folder, text_folder, captured, documents=3)
-    before = contents(captured)
-    with alone(captured):
+        words = capturing(model_folder, text_folder, run, documents=3)
+    before = contents(run)
+    with alone(run):
         line = refused(geostat(*words))
     assert (
-        line == f"{captured}: another geostat command is writing there, expected no other. Wait"
+        line == f"{run}: another geostat command is writing there, expected no other. Wait"
         " until it ends, or use another run or --out."
     )
-    assert contents(captured) == before
+    assert contents(run) == before
 
 
 @pytest.mark.parametrize("command", ["report", "tables"])

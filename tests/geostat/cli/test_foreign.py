@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 from support.foreign import CRAFTED, in_place, sent_elsewhere, untouched
-from support.spine import Finished, geostat, refused
+from support.spine import Finished, geostat
 
 import geostat as gs
 from empirical.errors import InputError, StoreError
 from empirical.store.disk import sidecar_path
-from empirical.store.store import Store
 
 
 @pytest.fixture
@@ -38,9 +37,7 @@ def reading(run: Path, out: Path) -> list[list[object]]:
     ]
 
 
-@pytest.mark.parametrize(
-    "kind", ["moves of others", "a link at the root", "a pipe at the root", "a pipe"]
-)
+@pytest.mark.parametrize("kind", ["moves of others", "a pipe"])
 def test_every_command_refuses_a_crafted_run_and_touches_nothing(
     kind: str, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,14 +65,6 @@ def test_output_of_a_linked_run_goes_next_to_the_link(run: Path, tmp_path: Path)
     assert names == {"run.zarr", "tables"}
     assert sorted(run.parent.iterdir()) == before
     assert (run.parent / "report.html").read_text() == "mine"
-
-
-def test_a_head_without_a_fit_is_one_line(run: Path, tmp_path: Path) -> None:
-    store = Store.open(run)
-    with store.alone():
-        store.put({"similarity": store.read("similarity").drop_vars("rho0")})
-    arguments = ["--from", run, "--head", "L0H0", "--set", "N=2:8:3", "--out", tmp_path / "out"]
-    assert "cannot be shown (KeyError" in refused(geostat("whatif", *arguments))
 
 
 @pytest.mark.slow

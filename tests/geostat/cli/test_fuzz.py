@@ -96,7 +96,7 @@ def quick(here: Path, monkeypatch, displayed, read_once, one_figure, same_result
     return here
 
 
-@numbers(25, 20_000)
+@numbers(12, 20_000)
 def test_no_command_line_ends_in_a_traceback(quick: Path, number: int):
     def check(words: tuple[str, ...]) -> None:
         judged(call(*words), (*outs(words, quick), quick / "done"))

@@ -47,7 +47,7 @@ def check_bytes(
     held(strategy, check, number)
 
 
-@numbers(100, 12_000)
+@numbers(40, 12_000)
 def test_no_file_of_tolerances_ends_in_a_traceback(tmp_path: Path, number: int):
     def read(file: Path) -> None:
         judged(call("confront", str(tmp_path / "none"), "--tolerances", str(file)))
@@ -102,7 +102,7 @@ def read_all(path: Path) -> None:
     str(RunMethods(tree))
 
 
-@numbers(6, 400)
+@numbers(4, 400)
 def test_no_edited_root_ends_in_a_traceback(store: Path, number: int):
     file = store / "zarr.json"
     sound = file.read_text(encoding="utf-8")
@@ -120,7 +120,7 @@ def test_no_edited_root_ends_in_a_traceback(store: Path, number: int):
         file.write_text(sound, encoding="utf-8")
 
 
-@numbers(6, 400)
+@numbers(2, 400)
 def test_no_edited_array_ends_in_a_traceback(store: Path, number: int):
     root = store / "zarr.json"
     sound = root.read_text(encoding="utf-8")

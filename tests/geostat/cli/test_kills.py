@@ -74,15 +74,6 @@ def harm(run: Path, command: str) -> None:
         emptied(store / name)
 
 
-def test_fits_killed_at_a_write_and_repeated_equal_uninterrupted_ones(
-    tmp_path: Path, stages: dict[str, Stage]
-) -> None:
-    start, command = stages["fit"]
-    seen = found("writes", tmp_path, start, 60, 17, command=command)
-    assert seen["kills"] >= 3, seen
-    assert seen["unlike"] == {}
-
-
 @pytest.mark.parametrize(
     "stage", ["capture", "fit", "confront", "effective", "ablate", "capture more"]
 )

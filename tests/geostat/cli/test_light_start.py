@@ -43,12 +43,6 @@ def test_commands_without_a_model_do_not_import_torch(
         "import sys\nfrom geostat.cli.app import main\n"
         "from reports.page import page\nfrom reports.topics import listed\nfew = listed.plans\n"
         "listed.plans = page.plans = lambda tree: few(tree)[:1]\n"
-        # Each run is read once, because all commands read alike.
-        "from empirical.store.store import Store\nread, known = Store._tree, {}\n"
-        "def remembered(store, *arguments):\n"
-        "    key = store.path.parent.name, str(arguments)\n"
-        "    known[key] = known.get(key) or read(store, *arguments)\n    return known[key].copy()\n"
-        "Store._tree = remembered\n"
         f"for words in {given!r}:\n"
         "    sys.argv = ['geostat', *words]\n"
         "    try:\n        main()\n"

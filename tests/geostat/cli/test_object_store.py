@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.commands import PATIENCE, called, ended, free_port, started, until
+from support.commands import PATIENCE, called, free_port, started, until
 from support.kills import contents
 from support.places import ROOT
 from support.spine import LENGTH
@@ -134,19 +134,6 @@ def test_stages_on_two_machines_equal_stages_on_one_disk(
     shutil.rmtree(tmp_path / "here" / "runs")  # the working copy is only a cache
     machines.run("here", "tables", RUN, "--only", "verdicts")
     assert (tmp_path / "here" / "report" / "tables").is_dir()
-
-
-def test_two_machines_writing_one_run_lose_nothing(
-    machines: Machines, capture: tuple[object, ...]
-) -> None:
-    machines.run("here", *capture, RUN)
-    both = [machines.start(machine, "fit", RUN) for machine in ("here", "elsewhere")]
-    results = [ended(process) for process in both]
-    codes = {result.code for result in results}
-    assert {0} <= codes <= {0, 2}, results
-    for line in (result.stderr.splitlines()[-1] for result in results if result.code):
-        assert "changed from elsewhere" in line or "is being written from" in line
-    assert machines.fetched("a third")
 
 
 def test_an_unreachable_object_store_is_one_line_before_measuring(

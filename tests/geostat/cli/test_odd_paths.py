@@ -17,6 +17,7 @@ import geostat as gs
 from empirical.sources.paths import path_of, shown
 
 LONG = "x" * 300
+slow = pytest.mark.slow
 
 
 def test_a_too_long_run_name_is_one_line():
@@ -68,17 +69,12 @@ def test_patterns_without_a_match_are_one_line(pattern: str, message: str):
     assert "\n" not in str(caught.value)
 
 
-def test_a_pattern_may_start_at_the_root(tmp_path: Path):
-    (tmp_path / "a.txt").write_text("text")
-    assert gs.documents(f"{tmp_path}/*.txt") == (tmp_path / "a.txt",)
-
-
 def odd(folder: Path, name: str) -> Path:
     """Return a path with a non-UTF-8 name."""
     return folder / os.fsdecode(b"\xff" + name.encode())
 
 
-@pytest.mark.slow
+@slow
 @pytest.mark.usefixtures("one_figure")
 def test_text_and_output_paths_may_be_non_utf8(
     tmp_path: Path, model_folder: Path, text_folder: Path
@@ -99,17 +95,14 @@ def test_a_non_utf8_model_path_is_refused(tmp_path: Path, model_folder: Path, te
     assert line.startswith(f"{tmp_path}/\\xffmodel: has a name that is not UTF-8, expected a UTF-8")
 
 
-def test_printed_paths_are_verbatim_or_injectively_escaped():
-    assert shown("a/é 的.txt") == "a/é 的.txt"
-    assert shown("a\\xff") == "a\\xff"
-    assert shown(os.fsdecode(b"a\xff")) == "a\\xff"
-    assert shown(os.fsdecode(b"a\xff\\xff")) == "a\\xff\\\\xff"
+def test_only_a_home_folder_is_expanded():
+    assert shown("a/é 的\\xff.txt") == "a/é 的\\xff.txt"
     assert path_of("~", home=True) == Path.home()
     assert path_of("~") == Path("~")
 
 
-def zero(*parts: str) -> Callable[[str, torch.Tensor], object]:
-    return lambda name, weight: weight.zero_() if any(part in name for part in parts) else None
+def zero(part: str) -> Callable[[str, torch.Tensor], object]:
+    return lambda name, weight: weight.zero_() if part in name else None
 
 
 def not_a_number(part: str) -> Callable[[str, torch.Tensor], object]:
@@ -117,17 +110,14 @@ def not_a_number(part: str) -> Callable[[str, torch.Tensor], object]:
 
 
 AFTER = "its last hidden states are NaN, infinite or all zero although its attention is finite,"
-NO_VALUES = "llama: every value state of the first document is zero"
 
 
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        pytest.param(zero(""), NO_VALUES, id="all zero"),
-        pytest.param(zero("v_proj"), NO_VALUES, id="values zero"),
+        pytest.param(zero("v_proj"), "every value state of the first document is zero", id="zero"),
         pytest.param(not_a_number("model.norm"), AFTER, id="last norm"),
-        pytest.param(not_a_number("layers.3.self_attn.o_proj"), AFTER, id="last output"),
-        pytest.param(not_a_number("layers.3.mlp.down"), AFTER, id="last layer"),
+        pytest.param(not_a_number("layers.3.mlp.down"), AFTER, id="last layer", marks=slow),
         pytest.param(
             not_a_number("layers.0.self_attn.q_proj"),
             "layer 0, head 0: NaN or infinity in the captured row",

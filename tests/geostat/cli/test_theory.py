@@ -41,12 +41,15 @@ def test_json_parses_for_one_statement_all_statements_and_errata():
     assert json.loads(statement("9", style="json", errata=True))["number"] == 9
 
 
-def test_an_erratum_is_found_by_its_number():
+def test_an_erratum_is_found_by_its_number_and_name():
     every = statement(None, errata=True)
     for erratum in catalogue.errata():
         alone = statement(f" {erratum.number} ", errata=True)
         assert erratum.title in alone
         assert alone in every
+    for spelling in ("erratum 17", "Erratum17", "errata 17", "erratum #17"):
+        assert statement(spelling) == statement("17", errata=True)
+    assert statement("errata") == every
 
 
 NO_ERRATUM = rf"no erratum has number 99, .* to {catalogue.errata()[-1].number}\."
@@ -65,13 +68,6 @@ NO_ERRATUM = rf"no erratum has number 99, .* to {catalogue.errata()[-1].number}\
 def test_unknown_statements_and_errata_are_refused(name: str, options: dict, message: str):
     with pytest.raises((InputError, TheoryError), match=message):
         statement(name, **options)
-
-
-@pytest.mark.parametrize("spelling", ["erratum 17", "Erratum17", "errata 17", "erratum #17"])
-def test_an_erratum_is_found_by_its_name(spelling):
-    assert statement(spelling) == statement("17", errata=True)
-    assert statement("errata") == statement(None, errata=True)
-    assert json.loads(statement(spelling, style="json"))["number"] == 17
 
 
 @pytest.mark.parametrize(

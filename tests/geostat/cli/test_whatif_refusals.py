@@ -26,11 +26,9 @@ GRAMS = {
     "wide.npy": COSINES[:, :4],
     "asymmetric.npy": spoilt((2, 5), 0.1, mirrored=False),
     "hole.npy": spoilt((2, 3), np.nan),
-    "endless.npy": spoilt((2, 3), np.inf),
     "products.npy": 3 * COSINES,
     "diagonal.npy": spoilt((4, 4), 0.9),
     "good.npy": COSINES,
-    "lags.npy": np.array([1.0, -0.9, 0.9, 0.9]),
     "headless.npy": np.array([0.5, 0.2]),
     "words.npy": np.array([["a", "b"], ["c", "d"]]),
     "cube.npy": np.ones((2, 2, 2)),
@@ -59,29 +57,20 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 REFUSED = """
 --set lam=-0.1 => lam = -0.1: expected finite numbers from 0
---set C=-1 => C = -1: expected finite numbers above 0
---set kappa=-0.1:0.1:3 => kappa = -0.1: expected finite numbers above 0
 --set d=-64 => d = -64: expected whole numbers from 1
 --set p_sink=-0.1 => p_sink = -0.1: expected finite numbers from 0 to 1
 --set p_base=0 => p_base = 0: expected finite numbers above 0 to 1
 --set rho0=1.5 => rho0 = 1.5: expected finite numbers from -1 to 1
 --set T1=-1 => T1 = -1: expected whole numbers from 0, or shares of L such as 0.5L
---set beta=nan => --set beta=nan: expected beta=VALUE
 --set d=inf => all of them finite numbers
 --set beta=1:inf:5 => all of them finite numbers
---set L=64 --set T1=0.9L --set T2=0.5L => T1 = 58, T2 = 32: no such attention profile
 --set T2=1.2L => T2 = 1.2L: expected from 0L to 1L
---set T1=0.5L,10 => some values are shares of L, expected all
 --set T1=0.1:0.5L:3 => some values are shares of L, expected all
---set N=0.5L => --set N=0.5L: expected N=VALUE
 --set N=0 => N = 0: expected whole numbers from 1
---set L=8,64 --set N=2:64:4 => N = 64 at L = 8: expected N from 1 to T
 --gram asymmetric.npy => gram is 0.1 at row 2, column 5 but 0.378504 at row 5, column 2
---gram lags.npy --set rho0=0 => gram: its smallest eigenvalue is -
 --gram wide.npy => gram has shape (9, 4), expected (T, T)
 --gram cube.npy => gram has shape (2, 2, 2), expected (T, T)
 --gram hole.npy => gram is nan at row 2, column 3, expected finite cosines
---gram endless.npy => gram is inf at row 2, column 3, expected finite cosines
 --gram products.npy => gram is 3 at row 0, column 0, expected cosines from -1 to 1. Divide
 --gram diagonal.npy => gram is 0.9 at row 4, column 4, expected 1 on the diagonal. Divide
 --gram headless.npy => gram by lag starts with 0.5, expected the cosine at lag 0
@@ -95,23 +84,14 @@ REFUSED = """
 --gram pickle.npy => --gram pickle.npy: cannot be read (it is not a NumPy file), expected
 --gram two.npz => it holds the arrays first, second, none of them called gram
 --gram absent.npy => --gram absent.npy: no such file
---gram sine => gram is 'sine', expected one of exponential
 --gram measured => --gram measured was given without a head
 --gram good.npy --set beta=1,2 => beta is set beside a measured Gram, expected none of beta, rho0,
---gram good.npy --set rho0=0.1 => rho0 is set beside a measured Gram
 --gram good.npy --set L=64 => L = 64: expected 8, as the measured Gram has 9 tokens. Leave L out
 --gram good.npy --set N=10 => N = 10 at L = 8: expected N from 1 to T
---set banana=1 => --set banana=1: 'banana' is not a parameter, expected one of N, L, d
---set N=1:900:900 --set beta=0.1:1:10000 --set eta=0.01:0.1:100 --set d=1:1000:1000 =>
-    900,000,000,000 points need
 --set beta=0.1:1:10001 => a range of 10,001 values, expected at most 10,000. Give a smaller COUNT
---set L=64 --set eta=0.01:0.1:1000 --set p_sink=0.01:0.1:1000 --set omega=0.01:0.1:1000 =>
-    1,000,000,000 points need
 --find N=1:1e15 --target 0.5 => values of N need
 --find N=1:inf --target 0.5 => expected a parameter, or one with the range to search
 --find beta --target 0.5 --set N=2,3 => --set N takes 2 values, but --find
---find T1 --target 0.5 => growth, omega, C. Use one of those, or let T1 vary with --set
---find N --target nan => target is nan, expected a probability
 --find beta=2:1 --target 0.5 => beta: expected a range to search, low below high
 (nothing) => no parameter was given, expected one or more
 --elasticity --set N=2,3 => --set N takes several values, but --elasticity needs one point
@@ -119,15 +99,14 @@ REFUSED = """
 --find N => --find was given without --target, expected both
 --target 0.5 => --target was given without --find, expected both
 --find N --target 0.5 --bound recall_lower --bound recall_upper => 2 bounds were given
---find beta=a:b --target 0.5 => expected a parameter, or one with the range
 --find N --target 0.5 --bound recall => 'recall' is not a bound
 --set N=1 --set N=2 => --set N was given more than once
 --set N=1 --edition first => edition is 'first', expected one of printed
 """
-"""Arguments => part of the message; an indented line continues the row."""
+"""Arguments => part of the message."""
 
 
-@pytest.mark.parametrize("row", re.sub(r"\n +", " ", REFUSED.strip()).splitlines())
+@pytest.mark.parametrize("row", REFUSED.strip().splitlines())
 def test_invalid_studies_are_one_line_with_a_remedy_and_write_nothing(
     row: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ):
