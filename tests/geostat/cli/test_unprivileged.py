@@ -101,7 +101,7 @@ def test_kernels_are_compiled_and_cached_for_a_user_without_a_home(
 
 
 @pytest.mark.parametrize(
-    "first", [pytest.param("", marks=pytest.mark.slow), ROOMS], ids=["theory", "all"]
+    "first", ["", pytest.param(ROOMS, marks=pytest.mark.slow)], ids=["theory", "all"]
 )
 def test_kernels_are_compiled_without_a_cache_folder(
     prefix: tuple[str, ...], here: Path, first: str
