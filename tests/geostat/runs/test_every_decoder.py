@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 
 import geostat as gs
 
-QUICK = {"FalconH1ForCausalLM", "GPT2LMHeadModel", "Llama4ForCausalLM", "XmodForCausalLM"}
+QUICK = {"FalconH1ForCausalLM", "Llama4ForCausalLM", "XmodForCausalLM"}
 LENGTH = 40
 ROUNDING = 1e-4
 """Tolerance of float32 weights after layers with peaked rows."""

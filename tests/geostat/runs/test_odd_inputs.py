@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import transformers
@@ -15,7 +15,10 @@ from support.families import letters, tiny
 from support.spine import LENGTH, capturing, geostat, refused
 
 import geostat as gs
+from empirical.sources.given import documents
 from geostat.errors import LONGEST, InputError
+from geostat.runs.in_memory import options_and_inputs
+from geostat.runs.options import CaptureOptions
 
 TEXT = "some text about heads and tokens, and more of it than a window holds"
 ASKED: dict[str, Any] = {"length": LENGTH, "n": "1,2,9", "null": False}
@@ -63,26 +66,24 @@ def test_padded_rows_are_cut_by_their_mask_or_refused(tmp_path: Path, side: str)
     tokenizer, texts = letters(), ["abcdef" * 9, "ghij" * 12]
     tokenizer.pad_token = "?"
     batch = tokenizer(texts, padding=True, padding_side=side)
-    kwargs = {"tokenizer": tokenizer, **ASKED}
-    run = gs.capture(tiny("llama"), documents=batch, out=tmp_path / "a", **kwargs)
-    expected = [tokenizer(text)["input_ids"][:LENGTH] for text in texts]
-    np.testing.assert_array_equal(run["capture"]["token_id"], expected)
+    expected = [tuple(tokenizer(text)["input_ids"]) for text in texts]
+    assert [document.token_ids for document in documents(batch)] == expected
     ids = torch.tensor(batch["input_ids"])
     if side == "right":
         ids[1, LENGTH - 6 :] = 0  # in the window
     with pytest.raises(InputError, match=r"^document 1: (6|20) pad tokens \(id 0\) at its"):
-        gs.capture(tiny("llama"), documents=ids, out=tmp_path / "b", **kwargs)
-    assert not (tmp_path / "b").exists()
+        gs.capture(tiny("llama"), tokenizer=tokenizer, documents=ids, out=tmp_path / "out", **ASKED)
+    assert not (tmp_path / "out").exists()
 
 
-def test_texts_without_spaces_of_a_processor_s_tokenizer_are_measured(tmp_path: Path):
+def test_texts_without_spaces_of_a_processor_s_tokenizer_are_read():
     class Processor:
         tokenizer = letters(bos=True)
 
-    run = gs.capture(
-        tiny("llama"), tokenizer=Processor(), documents=["abcd" * 20], out=tmp_path, **ASKED
-    )
-    assert run["capture"]["token_id"].values[0, :3].tolist() == [1, 3, 4]
+    read = partial(options_and_inputs, CaptureOptions, "capture", tiny("llama"))
+    _, model, texts = read(["abcd" * 20], tokenizer=Processor())
+    assert model.tokenizer is Processor.tokenizer
+    assert [document.text for document in texts.read()] == ["abcd" * 20]
 
 
 @pytest.mark.parametrize("text", ["", " \n", "\u200b\u200b", "\ufeff", "\u200e \u00ad"])
@@ -94,11 +95,11 @@ def test_an_invisible_text_is_empty(tmp_path: Path, text: str):
 
 def test_a_long_message_is_shortened_and_keeps_its_remedy(tmp_path: Path, model_folder: Path):
     file = tmp_path / "wide.jsonl"
-    file.write_text(json.dumps({f"key {number}": "" for number in range(200_000)}))
+    file.write_text(json.dumps({f"key {number}": "" for number in range(2_000)}))
     line = refused(geostat(*capturing(model_folder, file, tmp_path / "out", documents=1)))
     assert f"{file}:1: has no field 'text', only key 0, key 1" in line
-    assert line.endswith("key 199999. Use --field.")
+    assert line.endswith("key 1999. Use --field.")
     assert len(line) <= LONGEST
-    with pytest.raises(InputError, match=r"key 199999. Use field.$") as caught:
+    with pytest.raises(InputError, match=r"key 1999. Use field.$") as caught:
         gs.capture(str(model_folder), documents=file, count=1, out=tmp_path, **ASKED)
     assert len(str(caught.value)) <= LONGEST
