@@ -1,7 +1,5 @@
 """Stages on one store: checks of options, reproducible runs, and nothing lost on failure."""
 
-import errno
-import os
 import re
 import shutil
 from collections.abc import Callable
@@ -11,18 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import xarray as xr
 from support.places import contents
 from support.runs import small_run
-from support.spine import Finished, measured, run_tree, stopping_in_the_second_document
+from support.spine import Finished, measured
 
 from empirical.errors import InputError as MeasurementError
 from empirical.errors import StoreError
 from empirical.sources import models
-from empirical.sources.windows import LEAST_LENGTH
-from empirical.store import journal, manifest
-from empirical.store import store as module
-from empirical.store.integrity import check
+from empirical.store import manifest
 from empirical.store.journal import no_rows
 from empirical.store.store import Store
 from geostat.errors import InputError
@@ -46,35 +40,23 @@ def test_a_store_is_named_by_its_folder_or_its_path():
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"model": "no/such/model"},
-        pytest.param({"text": (Path("absent.txt"),)}, marks=pytest.mark.slow),
-        {"length": 1000},
-        pytest.param({"n": "0"}, marks=pytest.mark.slow),
-        pytest.param({"heads": ((9, 0),)}, marks=pytest.mark.slow),
-    ],
+    [{"model": "no/such/model"}, {"length": 1000}, {"n": "0"}, {"heads": ((9, 0),)}],
+    ids=lambda change: next(iter(change)),
 )
-def test_fresh_deletes_the_old_run_only_after_a_new_document(
-    tmp_path: Path, capture_options: CaptureOptions, change: dict
+def test_a_refused_fresh_measurement_keeps_the_run(
+    two_documents: Store, tmp_path: Path, capture_options: CaptureOptions, change: dict
 ):
-    small_run(tmp_path / "run.zarr", documents=1)
-    (tmp_path / "run.json").write_text('{"seconds": {"capture": 5.0}}')
     before = contents(tmp_path)
     with pytest.raises(REFUSALS):
         measured(capture_options, **change, out=tmp_path, fresh=True)
     assert contents(tmp_path) == before
-    with pytest.raises(MeasurementError, match="was measured with"):
-        measured(capture_options, out=tmp_path)
-    documents = measured(capture_options, out=tmp_path, fresh=True).documents
-    assert [Path(row["name"]).name for row in documents] == ["text 0.txt", "text 1.txt"]
 
 
-@pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize(
     "zarr_json", [None, '{"zarr_format": 3, "node_type": "group", "attributes": {}}', "{"]
 )
 def test_fresh_does_not_delete_files_that_are_not_a_run(
-    tmp_path: Path, capture_options: CaptureOptions, zarr_json: str | None, fresh: bool
+    tmp_path: Path, capture_options: CaptureOptions, zarr_json: str | None
 ):
     (tmp_path / "run.zarr").mkdir()
     (tmp_path / "run.zarr" / "thesis.txt").write_text("years of work")
@@ -84,7 +66,7 @@ def test_fresh_does_not_delete_files_that_are_not_a_run(
     refusal = r"is not a run of geostat\. Name|the manifest is damaged\. Restore"
     console = Console(stage=failing("a model was loaded for it"))
     with pytest.raises((MeasurementError, StoreError), match=refusal):
-        measured(capture_options, console, out=tmp_path, fresh=fresh)
+        measured(capture_options, console, out=tmp_path, fresh=True)
     assert contents(tmp_path) == before
 
 
@@ -138,30 +120,6 @@ def test_missing_text_is_refused_before_the_model_is_searched(
     monkeypatch.setattr(models, "find", failing("a model was looked for"))
     with pytest.raises(MeasurementError, match=r"absent.txt: no such file"):
         measured(capture_options, text=(Path("absent.txt"),), out=tmp_path / "out")
-
-
-@pytest.mark.slow
-def test_a_full_disk_keeps_the_documents_before_it(
-    tmp_path: Path, capture_options: CaptureOptions, monkeypatch: pytest.MonkeyPatch
-):
-    whole = measured(capture_options, out=tmp_path / "whole")
-    replace_file = journal.replace
-
-    def full(path: Path, content: bytes) -> None:
-        if path.name.startswith("1-"):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        replace_file(path, content)
-
-    monkeypatch.setattr(journal, "replace", full)
-    remedy = r"no space left.*Completed work is kept.*run the same command again"
-    with pytest.raises(MeasurementError, match=remedy):
-        measured(capture_options, out=tmp_path / "full")
-    monkeypatch.undo()
-    kept = Store.open(tmp_path / "full" / "run.zarr")
-    assert [row["name"] for row in kept.documents] == [whole.documents[0]["name"]]
-    check(kept.path, kept.attributes)
-    measured(capture_options, out=tmp_path / "full")
-    assert contents(kept.path) == contents(whole.path)
 
 
 def test_equal_captures_are_equal_byte_by_byte(
@@ -225,22 +183,10 @@ def test_an_interrupted_stage_keeps_the_earlier_results(
     assert {"norms", "verdicts", "summary"} <= set(Store.open(confronted.path).results)
 
 
-@pytest.mark.usefixtures("no_fits")
-def test_new_documents_delete_results_of_fewer_documents(
-    two_documents: Store, tmp_path: Path, capture_options: CaptureOptions
-):
-    pipeline.fit(two_documents)
-    grown = measured(capture_options, documents=3, out=tmp_path)
-    assert len(grown.documents) == 3
-    assert grown.results == []
-    missing = r"has no fits yet \(norms, similarity, weights missing\). Run `geostat fit"
-    with pytest.raises(InputError, match=missing):
-        pipeline.confront(grown)
-
-
 def test_stages_out_of_order_are_refused(two_documents: Store, tmp_path: Path):
     store = two_documents
-    with pytest.raises(InputError, match="has no fits yet"):
+    missing = r"has no fits yet \(norms, similarity, weights missing\). Run `geostat fit"
+    with pytest.raises(InputError, match=missing):
         pipeline.confront(store)
     kwargs = {"run": store.path, "out": tmp_path / "out"}
     for write in (
@@ -265,36 +211,6 @@ def test_a_run_without_a_complete_document_cannot_be_fitted(two_documents: Store
         pipeline.fit(Store.open(path))
 
 
-@pytest.mark.slow
-def test_documents_of_an_interrupted_run_can_be_fitted(
-    tmp_path: Path, capture_options: CaptureOptions
-):
-    with pytest.raises(KeyboardInterrupt, match=r"1 of 2 documents are kept in .*--resume"):
-        measured(capture_options, stopping_in_the_second_document(), out=tmp_path)
-    store = Store.open(tmp_path / "run.zarr")
-    assert (pipeline.fit(store)["norms"]["documents"] == 1).all()
-
-
-@pytest.mark.slow
-def test_partially_written_results_are_ignored(
-    two_documents: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    before = contents(tmp_path)
-    write, seen = module.write_group, []
-
-    def stop(dataset: xr.Dataset, folder: Path) -> None:
-        seen.append(folder.name)
-        if folder.name == "similarity":
-            raise KeyboardInterrupt
-        write(dataset, folder)
-
-    monkeypatch.setattr(module, "write_group", stop)
-    with pytest.raises(KeyboardInterrupt):
-        pipeline.fit(two_documents)
-    assert seen == ["norms", "similarity"]
-    assert contents(tmp_path) == before
-
-
 def test_damage_raises_store_error_and_fresh_measures_again(
     two_documents: Store, tmp_path: Path, capture_options: CaptureOptions
 ):
@@ -304,38 +220,6 @@ def test_damage_raises_store_error_and_fresh_measures_again(
     with pytest.raises(StoreError, match=message):
         measured(capture_options, out=tmp_path)
     assert len(measured(capture_options, out=tmp_path, fresh=True).documents) == 2
-
-
-@pytest.mark.slow
-def test_a_console_receives_every_stage_and_its_progress(
-    tmp_path: Path, capture_options: CaptureOptions
-):
-    stages: list[str] = []
-    far: dict[str, float] = {}
-    console = Console(
-        stage=stages.append, fraction=lambda stage, fraction: far.update({stage: fraction})
-    )
-    store = measured(capture_options, console, documents=1, out=tmp_path, null=False)
-    pipeline.fit(store, console=console)
-    pipeline.confront(store, editions=("sharp",), points=2, console=console)
-    fits = ["fit norms", "fit similarity", "fit weights"]
-    bounds = ["confront", "cost of assumptions", "sensitivity of the bounds"]
-    assert stages == [
-        *("read the text", "load the model", "capture"),
-        *(*fits, "fit pooled heads"),
-        *(*bounds, "analyses"),
-    ]
-    assert far == dict.fromkeys(fits + bounds, 1)
-    assert "null" not in store.tree().children
-
-
-@pytest.mark.slow
-def test_the_shortest_window_passes_all_stages(tmp_path: Path):
-    run_tree(tmp_path / "run.zarr", documents=2, length=LEAST_LENGTH)
-    store = Store.open(tmp_path / "run.zarr")
-    pipeline.fit(store)
-    confronted = pipeline.confront(store, editions=("sharp",))
-    assert len(confronted["summary"].attrs["sentences"]) == 5
 
 
 def test_a_run_records_the_text_of_its_tokens(finished: Finished):
