@@ -12,7 +12,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from empirical.capture.cluster import tasks
 from empirical.capture.versions import DERIVING, versions
-from empirical.errors import InputError
 from geostat.datasets.overlap import AT_ONCE, overlapped, spread_over
 
 
@@ -84,11 +83,6 @@ def test_tasks_run_on_the_cluster_inside_the_block_only(monkeypatch: pytest.Monk
         assert next(overlapped(same, [task])) is task
 
 
-def test_an_invalid_cluster_address_is_refused():
-    with pytest.raises(InputError, match="expected local:K"), spread_over("here"):
-        pass
-
-
 def blas_threads() -> set[int]:
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
@@ -103,16 +97,3 @@ def test_blas_has_one_thread_inside_the_block_and_in_workers(monkeypatch: pytest
             assert blas_threads() == {1}
         assert plugins.call("name", "run", 0) == {1}
         assert blas_threads() == {2}
-
-
-def test_a_worker_with_another_version_is_refused(monkeypatch: pytest.MonkeyPatch):
-    plugins = pytest.importorskip("empirical.capture.cluster.plugins")
-    here = SimpleNamespace(address="here")
-    other = plugins.FunctionPlugin(abs, versions(DERIVING) | {"scipy": "0.1"}, threads=None)
-    line = r"worker here: has scipy .*, this run has 0\.1\. Install"
-    with pytest.raises(InputError, match=line):
-        other.setup(here)
-    monkeypatch.setattr(plugins, "get_worker", lambda: SimpleNamespace(plugins={"name": other}))
-    with pytest.raises(InputError, match=line):  # Dask gives one that came late tasks all the same
-        plugins.call("name", "run", -1)
-    plugins.FunctionPlugin(abs, versions(DERIVING), threads=None).setup(here)

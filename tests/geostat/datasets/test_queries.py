@@ -21,7 +21,8 @@ from geostat.runs.groups import joined, measured, tree_of
 def run(tmp_path_factory: pytest.TempPathFactory) -> xr.DataTree:
     path = tmp_path_factory.mktemp("queries") / "run.zarr"
     observers = [Geometry(), Baselines(), QueryMeans()]
-    return small_run(path, observers=observers, queries=Queries("last", 5)).tree()
+    how = {"observers": observers, "queries": Queries("last", 5), "n": np.array([1, 2, 5, 9, 20])}
+    return small_run(path, **how).tree()
 
 
 @pytest.fixture(scope="module")
