@@ -19,7 +19,7 @@ from support.reports_tree import run_tree
 from support.spine import Finished
 
 from geostat.display.tree import with_display
-from reports.run import Run
+from reports.run import Run, claims_of
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
@@ -67,6 +67,13 @@ def browser() -> Iterator[Any]:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield launched
         launched.close()
+
+
+@pytest.fixture(autouse=True)
+def closed(browser: Any) -> Iterator[None]:
+    yield
+    for context in browser.contexts:
+        context.close()
 
 
 class Opened:
@@ -164,7 +171,6 @@ def test_a_link_to_a_head_opens_it(browser: Any, html: Path, run: Run):
     opened.view.wait_for_timeout(300)
     assert opened.result().startswith(f"L{layer}H{head},")
     assert opened.view.evaluate("scrollY") > 300
-    opened.view.close()
 
 
 def test_the_map_shows_the_selected_quantity(opened: Opened, run: Run):
@@ -192,14 +198,8 @@ def test_the_map_shows_the_selected_quantity(opened: Opened, run: Run):
     colours = {(word, cell.get_attribute("fill")) for word, cell in zip(words, cells, strict=True)}
     assert len(colours) == len(set(words)) == len({colour for _, colour in colours})
     key = "bounds.sharp"
-    claim = opened.view.evaluate(
-        """(key) => {
-          const text = document.querySelector("[data-explorer] .catalogue").textContent;
-          return JSON.parse(text).claims.find((claim) => claim.key === key).says;
-        }""",
-        key,
-    )
-    opened.set("quantity", f"verdict: {claim}")
+    (says,) = [claim["says"] for claim in claims_of(run.verdicts) if claim["key"] == key]
+    opened.set("quantity", f"verdict: {says}")
     codes = run.verdicts["answer_head"].sel(claim_head=key).transpose("layer", "head").values
     cells = opened.rows("map", "cells")
     assert [row["value"] for row in cells] == [WORDS[code] for code in codes.ravel()]
@@ -353,7 +353,6 @@ def test_keys_unfold_details_and_copy_a_command(browser: Any, html: Path):
     opened.view.wait_for_timeout(200)
     assert button.inner_text() in ("Copied", "Selected")
     assert opened.messages == []
-    opened.view.close()
 
 
 def test_a_link_unfolds_its_target(browser: Any, html: Path):
@@ -362,7 +361,6 @@ def test_a_link_unfolds_its_target(browser: Any, html: Path):
     assert not opened.view.locator("#table-similarity table").is_visible()
     opened.view.locator(".result h3 a", has_text="Similarity").click()
     assert opened.view.evaluate("location.hash") == "#about-similarity"
-    opened.view.close()
 
 
 def test_a_fit_at_a_limit_is_marked_and_has_no_colour(
@@ -377,7 +375,6 @@ def test_a_fit_at_a_limit_is_marked_and_has_no_colour(
     assert (cell["value"], cell["symbol"]) == (None, "]")
     assert "the fit stopped at its limit 20" in opened.result()
     assert "no estimate" in opened.view.locator(".explorer .marks-shown").inner_text()
-    opened.view.close()
 
 
 @pytest.mark.parametrize("width", [390, 700, 1280])
@@ -386,7 +383,6 @@ def test_the_page_is_as_wide_as_the_window(browser: Any, html: Path, width: int)
     assert opened.view.evaluate("document.documentElement.scrollWidth") <= width
     scrolls = "[...document.querySelectorAll('.plot:not(.stacked)')].map((plot) => plot.tabIndex)"
     assert set(opened.view.evaluate(scrolls)) == {0 if width == 390 else -1}
-    opened.view.close()
 
 
 def test_charts_use_the_colours_of_a_dark_page(browser: Any, html: Path):
@@ -397,29 +393,22 @@ def test_charts_use_the_colours_of_a_dark_page(browser: Any, html: Path):
     opened.view.wait_for_timeout(800)
     assert opened.view.locator(axis).first.get_attribute("fill") != light
     assert opened.messages == []
-    opened.view.close()
 
 
 def test_layers_of_each_t_have_a_separate_explorer(browser: Any, tmp_path: Path):
-    page, view, messages = written(run_tree(window=40), tmp_path), browser.new_page(), []
-    view.on("console", lambda message: messages.append(message.text))
-    view.on("pageerror", lambda error: messages.append(str(error)))
-    view.goto(page.as_uri())
+    opened = Opened(browser, written(run_tree(window=40), tmp_path))
     sections = "[...document.querySelectorAll('[data-explorer]')]"
-    view.wait_for_function(f"{sections}.every((section) => section.explorer)")
-    start = f"Promise.all({sections}.map((section) => section.explorer.start()))"
-    started = f"{start}.then((all) => all.length)"
-    assert view.evaluate(started) == 2
-    assert len(set(view.locator(".explorer .head-shown").all_inner_texts())) == 2
-    assert messages == []
-    view.close()
+    opened.view.wait_for_function(f"{sections}.every((section) => section.explorer)")
+    starts = f"{sections}.map((section) => section.explorer.start())"
+    assert opened.view.evaluate(f"Promise.all({starts}).then((all) => all.length)") == 2
+    assert len(set(opened.view.locator(".explorer .head-shown").all_inner_texts())) == 2
+    assert opened.messages == []
 
 
 def test_one_document_draws_without_bands(browser: Any, tmp_path: Path):
     opened = Opened(browser, written(run_tree(documents=1, null=False), tmp_path))
     assert {row["lower"] for row in opened.rows("norm")} == {None}
     assert opened.messages == []
-    opened.view.close()
 
 
 def test_a_curve_missing_in_the_first_head_keeps_its_colour(
@@ -435,7 +424,6 @@ def test_a_curve_missing_in_the_first_head_keeps_its_colour(
     strokes = [line.get_attribute("stroke") for line in lines]
     assert None not in strokes
     assert len(set(strokes)) == len(strokes)
-    opened.view.close()
 
 
 def test_a_printed_page_has_a_note_instead_of_the_map(browser: Any, html: Path):
@@ -443,7 +431,6 @@ def test_a_printed_page_has_a_note_instead_of_the_map(browser: Any, html: Path):
     opened.view.emulate_media(media="print")
     assert not opened.view.locator(".explorer .map").is_visible()
     assert opened.view.locator(".explorer .paper-only").is_visible()
-    opened.view.close()
 
 
 @pytest.mark.parametrize("how", ["opened", "clicked at once"])
@@ -467,4 +454,3 @@ def test_a_link_to_a_section_stays_on_target_while_charts_are_drawn(browser, htm
     view.evaluate("document.body.style.paddingBottom = '50px'")  # later growth does not scroll
     view.wait_for_timeout(300)
     assert view.evaluate("scrollY") == before
-    view.close()
