@@ -7,7 +7,6 @@ from scipy.stats import t as student
 from support.experiments import full
 from support.reports_tree import POSITIONS, run_tree
 
-from geostat import paper
 from geostat.display.head_curves import weight_means
 from geostat.display.results import (
     LEAST_CELLS,
@@ -146,14 +145,3 @@ def test_the_side_of_a_null_is_nan_where_untested():
     )
     side = separable_side(separable)["recall_side"].values
     np.testing.assert_array_equal(side, [[1, -1, 0, np.nan]])
-
-
-def test_reported_numbers_are_attributes_of_the_display_group():
-    # arXiv 2602.01893, Figures 2 and 3, section 4.1
-    attrs = TREE["display"].attrs
-    assert attrs["paper_cv_range"] == (0.02, 0.03)
-    assert attrs["paper_mae"] == 0.09
-    assert attrs["paper_correlation_sizes"] == (3, 6)
-    assert attrs["paper_correlations"].startswith("about 0.6 near N = 3 for Gemma and Mistral")
-    assert attrs["paper_correlations"].endswith("about 0.25 near N = 6 for LLaMA-2")
-    assert paper.WORKING_SIZE == 4
