@@ -8,38 +8,24 @@ import pytest
 import torch
 import xarray as xr
 from support.shared import once, shared_folder
-from support.spine import LENGTH, Said, geostat
+from support.spine import LENGTH, Finished, Said, geostat
 
 from empirical.store.store import Store
-
-SIZE = ("--documents", 2, "--length", LENGTH, "--n", "1,4,9,16", "--no-null")
 
 
 @pytest.fixture(scope="session")
 def words(model_folder: Path, text_folder: Path) -> list[Any]:
+    size = ["--documents", 3, "--length", LENGTH]
     arguments = ["--sizes", "1,4,16", "--budgets", "4,9", "--draws", 3, "--mode", "both"]
-    return ["ablate", model_folder, "--text", text_folder, *SIZE, *arguments]
+    return ["ablate", model_folder, "--text", text_folder, *size, *arguments]
 
 
 @pytest.fixture(scope="session")
-def ready(model_folder: Path, text_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the captured and confronted run before any ablation."""
-    out = shared_folder(tmp_path_factory, "ready to be cut") / "run"
-
-    def make() -> list[Said]:
-        measured = geostat("capture", model_folder, "--text", text_folder, *SIZE, "--out", out)
-        return [measured, geostat("fit", out), geostat("confront", out)]
-
-    assert [said.code for said in once(out.parent, make)] == [0, 0, 0]
-    return out
-
-
-@pytest.fixture(scope="session")
-def run(words: list[Any], ready: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(words: list[Any], finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = shared_folder(tmp_path_factory, "cut") / "run"
 
     def make() -> Said:
-        shutil.copytree(ready, out, dirs_exist_ok=True)
+        shutil.copytree(finished.store, out / "run.zarr")
         return geostat(*words, "--out", out)
 
     said = once(out.parent, make)
@@ -55,5 +41,5 @@ def data(run: Path) -> xr.Dataset:
 
 @pytest.fixture(scope="session")
 def ids(run: Path) -> torch.Tensor:
-    token_ids = Store.open(run / "run.zarr").tree()["capture"]["token_id"].values
+    token_ids = Store.open(run / "run.zarr").read("capture")["token_id"].values
     return torch.as_tensor(token_ids, dtype=torch.long)

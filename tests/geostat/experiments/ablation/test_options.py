@@ -93,19 +93,16 @@ def test_other_options_keep_earlier_answers(words, run, data, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_single_part_in_python(ready, model_folder, text_folder, tmp_path):
-    shutil.copytree(ready, tmp_path, dirs_exist_ok=True)
-    keywords: dict[str, Any] = {
-        "documents": text_folder,
-        "count": 2,
-        "length": LENGTH,
-        "null": False,
-    }
-    keywords |= {"n": "1,4,9,16", "out": tmp_path, "sizes": [1, 4], "budgets": [4]}
-    found = gs.ablate(str(model_folder), **keywords, parts=["budgets"])["ablation"].to_dataset()
+def test_single_parts_in_python(finished, model_folder, text_folder, tmp_path):
+    shutil.copytree(finished.store, tmp_path / "run.zarr")
+    keywords: dict[str, Any] = {"documents": text_folder, "count": 3, "length": LENGTH}
+    keywords |= {"out": tmp_path, "sizes": [1, 4], "budgets": [4], "parts": ["budgets", "context"]}
+    keywords |= {"target": "last:2", "contexts": [6, 40], "mode": "deletion"}
+    found = gs.ablate(str(model_folder), **keywords)["ablation"].to_dataset()
     assert "head_rise" not in found
     greedy = found["budget_rise"].sel(way="greedy")
     assert bool(greedy.isnull().all())  # no single head was ablated
+    assert bool(found["context_n_star"].notnull().all())
     assert bool(found["budget_rise"].drop_sel(way="greedy").notnull().all())
     assert all("budgets of 4 tokens" in line for line in found.attrs["answers"])
 
@@ -114,7 +111,6 @@ def test_a_single_part_in_python(ready, model_folder, text_folder, tmp_path):
     ("options", "message"),
     [
         ({"parts": "layers"}, "--part layers: "),
-        ({"mode": "half"}, "--mode half: "),
         ({"sizes": "0,4"}, "--sizes 0,4: expected integers from 1"),
         ({"sizes": "4,8"}, "the greedy budget starts from N = 1"),
         ({"sizes": "1,40"}, "--sizes 40: a window has 40 tokens"),
@@ -126,8 +122,6 @@ def test_a_single_part_in_python(ready, model_folder, text_folder, tmp_path):
         ({"tau": [0.1]}, "--tau [0.1]: expected a share above 0"),
         ({"draws": 0}, "--draws 0: expected an integer from 1 to 10000"),
         ({"draws": 2.5}, "--draws 2.5: expected an integer"),
-        ({"target": "last:40"}, "--target last:40: a window of 40 tokens has 39"),
-        ({"target": "first"}, "--target first: expected all, or last:K"),
         ({"parts": "context"}, "expected two contexts or more, and targets last:K"),
         ({"parts": "context", "contexts": "20,40", "target": "last:20"}, "last:10"),
         ({"parts": "context", "contexts": "20,80", "target": "last:9"}, "--contexts 80: a"),
