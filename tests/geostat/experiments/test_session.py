@@ -49,23 +49,14 @@ def pushed(module: torch.nn.Module, given: Any, output: Any) -> Any:
     return output
 
 
-def stretched(module: torch.nn.Module, given: Any, output: Any) -> Any:
-    output.last_hidden_state = output.last_hidden_state * 1.5
-    return output
-
-
 HOOKS: dict[str, Any] = {
-    "layer": lambda decoder: decoder.layers[0].register_forward_hook(
-        lambda module, given, output: output + PUSH
-    ),
     "layer, of keywords": lambda decoder: decoder.layers[1].register_forward_hook(
         lambda module, given, keywords, output: output * 1.5, with_kwargs=True
     ),
     "before a layer": lambda decoder: decoder.layers[1].register_forward_pre_hook(
         lambda module, given: (given[0] + PUSH, *given[1:])
     ),
-    "decoder": lambda decoder: decoder.register_forward_hook(stretched),
-    "decoder, by name": lambda decoder: decoder.register_forward_hook(pushed),
+    "decoder": lambda decoder: decoder.register_forward_hook(pushed),
 }
 
 
@@ -178,8 +169,7 @@ def test_layers_below_a_cut_are_run_once(kept, runs, known, monkeypatch):
     assert [calls.count(layer) for layer in range(4)] == [runs, runs, runs, 2 * 6]
 
 
-@pytest.mark.parametrize("targets", [None, 5])
-@pytest.mark.parametrize("room", [2**31, 0])
+@pytest.mark.parametrize(("room", "targets"), [(2**31, None), (2**31, 5), (0, None)])
 def test_queries_that_see_at_most_n_tokens_are_not_run_again(room, targets, known, monkeypatch):
     model, ids = tiny("llama").double(), tokens(2, 50).numpy()
     monkeypatch.setattr("geostat.experiments.session.KEPT_BYTES", room)
@@ -189,7 +179,7 @@ def test_queries_that_see_at_most_n_tokens_are_not_run_again(room, targets, know
     model.get_decoder().layers[0].mlp.register_forward_hook(
         lambda module, given, output: queries.append(output.shape[1])
     )
-    for n in (1, 7, 30, 44, 46, 49, 50):
+    for n in (7, 46, 49, 50):
         queries.clear()
         cell = Cell("all", "recent", "renormalisation", n)
         losses.at(cell, ALL, [by_recent])
