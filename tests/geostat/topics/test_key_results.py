@@ -28,17 +28,9 @@ def run(
     drawn: bool = True,
     edition: str = "sharp",
 ) -> xr.DataTree:
-    """Return a run of ten heads.
-
-    Args:
-        holds, fails: counts of heads for every claim.
-        gain: gains over both baselines at N = 2, 4, 8.
-        band: half width of the band of the gains.
-        inside: share of Recall inside its bounds; 0.8 is expected.
-        error: standard error of the difference between the two shares.
-        documents: number of documents.
-        null, drawn: whether null baselines and simulated heads are included.
-        edition: edition of the bounds.
+    """Return a run of ten heads, of which `holds` and `fails` do so in every claim. `gain`: over
+    both baselines at N = 2, 4, 8, with half width `band`; `inside`: share of Recall inside its
+    bounds, of which 0.8 is expected, with the standard error `error` of the difference.
     """
     bounded = {"edition": [edition], "gram": ["exponential"]}
     counts = {"holds": holds, "fails": fails, "undetermined": 10 - holds - fails, "no_estimate": 0}

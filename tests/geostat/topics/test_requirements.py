@@ -121,12 +121,3 @@ def test_a_run_without_verdicts_is_refused_with_the_remedy(finished: Finished):
     bare = finished.tree.drop_nodes("verdicts")
     with pytest.raises(InputError, match=r"has no verdicts yet.*Run `geostat confront` on it"):
         enforce_requirements(bare, [requirement("norms.cv fails 0.5")])
-
-
-@pytest.mark.slow
-def test_ingredients_are_swapped_by_default(finished: Finished, tmp_path: Path):
-    """The first test of this file covers --no-swap."""
-    assert next(iter(finished.tree["ingredients"]["swap"].values)) == "all"
-    said = geostat("tables", finished.store, "--only", "ingredients", "--quiet", "--out", tmp_path)
-    assert said.code == 0
-    assert "norms fitted" in (tmp_path / "ingredients.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from support.spine import Finished
 
 from geostat.topics import bounds, separability, sink
 from geostat.topics.norms import norms_stable
-from geostat.topics.records import Answer, by_majority
+from geostat.topics.records import Answer
 from geostat.topics.summary import STATEMENTS, families, scoreboard
 from geostat.topics.weights import oscillation, recency_exponential, sink_weight
 
@@ -24,12 +24,6 @@ def test_every_statement_is_answered_and_stored_for_a_real_run(finished: Finishe
         assert row["answer"] in get_args(Answer), row["key"]
         assert all(row[key] for key in ("claim", "where", "paper", "rule", "here")), row
         assert "nan" not in row["here"] + row["why"], row
-
-
-def test_a_majority_is_more_than_half_of_all_heads():
-    assert by_majority(51, 0, 100) == "confirmed"
-    assert by_majority(50, 50, 100) == "undetermined"
-    assert by_majority(0, 51, 100) == "contradicted"
 
 
 @pytest.mark.parametrize(

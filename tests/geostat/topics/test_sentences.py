@@ -4,16 +4,14 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
-from support.spine import Finished, run_tree
+from support.spine import Finished
 
 import geostat as gs
-from geostat.runs.groups import joined
-from geostat.topics import norms, similarity, weights
+from geostat.topics import norms, separability, similarity, weights
 from geostat.topics.claims import read_tolerances
 from geostat.topics.records import quartiles
 from geostat.topics.summary import READING, summarise
@@ -28,15 +26,9 @@ def only(tree: xr.DataTree, *names: str) -> xr.DataTree:
     return xr.DataTree.from_dict({f"/{name}": tree[name].to_dataset() for name in names})
 
 
-def confronted(path: Path, **options: Any) -> xr.DataTree:
-    """Return a tiny run with its fits and its confrontation."""
-    run = run_tree(path / "run.zarr", **options)
-    fits = gs.fit(run)
-    return joined(run, fits, gs.confront(run, fits, points=8))
-
-
-def sentences(tree: xr.DataTree) -> list[str]:
-    paragraphs = tree["summary"].attrs["sentences"]
+def sentences(tree: xr.DataTree, layers: str = "") -> list[str]:
+    every, start = tree["summary"].attrs["sentences"], f"{layers}: " if layers else ""
+    paragraphs = [text.removeprefix(start) for text in every if text.startswith(start)]
     assert len(paragraphs) == 5
     for sentence in paragraphs:
         assert not re.search(r"\bnan\b|\binf\b", sentence, re.IGNORECASE), sentence
@@ -44,7 +36,7 @@ def sentences(tree: xr.DataTree) -> list[str]:
         assert "\n" not in sentence
     for number, sentence in enumerate(paragraphs[1:4], start=1):
         assert re.match(rf"Assumption {number}\b", sentence)
-    return list(paragraphs)
+    return paragraphs
 
 
 def numbers(text: str) -> list[float]:
@@ -168,7 +160,12 @@ def test_user_tolerances_change_the_counts_in_the_paragraphs(finished: Finished,
         f"[norms.cv]\nat_most = {cv}\n[similarity.exponential]\nat_most = {mae}\n", encoding="utf-8"
     )
     env = gs.confront(
-        finished.tree, only(finished.tree, *FITS), points=3, swap=False, tolerances=file
+        finished.tree,
+        only(finished.tree, *FITS),
+        editions=("sharp",),
+        points=3,
+        swap=False,
+        tolerances=file,
     )
     _, first, second, *_ = sentences(env)
     assert f"and the CV is at most {100 * cv:g}% in 3 of them" in first
@@ -200,9 +197,9 @@ def test_gram_matrices_that_are_not_psd_are_counted(finished: Finished):
 
 
 @pytest.mark.slow
-def test_a_run_without_baselines_and_of_one_document(tmp_path: Path):
-    text = sentences(confronted(tmp_path, documents=1, null=False))
-    assert "1 document of 40 tokens, at the last query)" in text[0]
+def test_a_run_without_baselines_and_of_one_document(followup: xr.DataTree):
+    text = sentences(followup)
+    assert "1 document of 40 tokens, at the last 16 queries)" in text[0]
     assert "±" not in text[0]
     assert "chance" not in text[0]
     assert "The sink receives" in text[3]
@@ -210,15 +207,13 @@ def test_a_run_without_baselines_and_of_one_document(tmp_path: Path):
     assert " mean width is " in text[4]
 
 
-@pytest.mark.slow
-def test_a_run_whose_windows_hide_the_sink(tmp_path: Path):
-    tree = confronted(tmp_path, family="mistral", documents=2)
-    _, norms, similarity, weights, bounds = sentences(tree)
+def test_layers_whose_windows_hide_the_sink(windowed: xr.DataTree):
+    _, norms, similarity, weights, bounds = sentences(windowed, "Layers that see 24 tokens, 2 of 4")
     for text in (norms, weights):
         assert ". The sink at position 0 is not visible to the last token" in text
     assert similarity.endswith("No KV head has both a fitted decay and a visible sink.")
     assert "n/a" not in bounds
-    assert int(tree["summary"]["precision_cells"].max()) > 0
+    assert int(windowed["summary"]["precision_cells"].sel(part=24).max()) > 0
 
 
 def without_estimates(values: xr.DataArray) -> xr.DataArray:
@@ -283,19 +278,15 @@ def test_a_missing_estimate_has_its_reason(tmp_path: Path, kind: str):
 
 
 @pytest.mark.parametrize(
-    ("family", "sizes", "quoted"),
-    [
-        ("llama", [1, 40], False),
-        pytest.param("llama", [1, 2], True, marks=pytest.mark.slow),
-        # every window sees 24 tokens
-        pytest.param("mistral", [30, 36], False, marks=pytest.mark.slow),
-    ],
+    ("sizes", "seen", "quoted"), [([1, 40], 40, False), ([1, 2], 40, True), ([27, 40], 24, False)]
 )
 def test_only_sizes_within_a_window_are_quoted(
-    tmp_path: Path, family: str, sizes: list[int], quoted: bool
+    finished: Finished, sizes: list[int], seen: int, quoted: bool
 ):
-    options = {"documents": 1, "null": False, "n": np.array(sizes)}
-    text = sentences(confronted(tmp_path, family=family, **options))[0]
+    run = only(finished.tree, "capture", "queries")
+    run["capture"] = run["capture"].assign_coords(tokens=("layer", [seen] * 4))
+    summary = finished.tree["summary"].to_dataset().sel(n=sizes)
+    text = separability.sentence(run, summary, {})
     assert ("no other selection size N was measured" not in text) == quoted
 
 
