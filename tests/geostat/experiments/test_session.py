@@ -121,6 +121,17 @@ def test_layers_that_read_what_others_computed_give_the_losses_of_whole_passes(s
     )
 
 
+@pytest.mark.parametrize(("logit", "loss"), [(1e4, "0"), (torch.nan, "nan")])
+def test_a_loss_that_is_zero_or_not_finite_is_refused(logit, loss, known):
+    model, ids = tiny("llama"), torch.full((1, 24), 3)
+    ids[0, 0] = 5
+    certain = logit * torch.nn.functional.one_hot(torch.tensor(3), 97)
+    model.lm_head.register_forward_hook(lambda module, given, logits: logits * 0 + certain)
+    message = rf"^document 0: the .*next-token loss is {loss}, .*\Z"  # one line
+    with pytest.raises(InputError, match=message):
+        Losses(model, ids.numpy(), None, known, QUIET).plain()
+
+
 @pytest.mark.parametrize("reads_on", [None, False])
 def test_a_stored_loss_of_another_model_is_refused_before_further_losses(reads_on, known):
     model, ids = tiny("llama"), tokens(3, 40).numpy()
