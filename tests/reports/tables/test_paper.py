@@ -11,39 +11,41 @@ from reports.tables.paper import Column, latex
 from reports.tables.table import Table, between, missing, mixed, number, percentage, text, whole
 from reports.topics.listed import tables
 
-ALL_TABLES = tables(run_tree()) | tables(judged())
-
 
 def column_of(*cells, letter="r") -> Column:
     return paper.column(mixed("x"), cells, letter)
 
 
-def test_a_column_of_numbers_fits_the_widest_parts():
-    result = column_of(number(0.671, 0.005), number(-12.3, 1.2), number(float("nan"), 1.0))
-    assert (result.kind, result.header) == ("S[table-format=-2.3(2)]", "{x}")
-    assert result.cells == ["0.671(5)", "-12.3(12)", "{n/a}"]
-
-
-def test_an_unknown_error_is_omitted_and_zero_has_no_sign():
-    assert column_of(number(0.5, float("nan")), number(-0.0)).cells == ["0.500", "0"]
-
-
-def test_powers_of_ten_have_room_in_the_format():
-    result = column_of(number(1e-12, 1e-13), number(0.5, 0.1))
-    assert result.cells == ["1.00(10)e-12", "0.50(10)"]
-    assert result.kind == "S[table-format=1.2(2)e-2]"
-
-
-def test_shares_keep_their_percent_sign():
-    result = column_of(percentage(0.25), percentage(1e-9), percentage(1.0))
-    assert result.cells == [r"25.0{\%}", r"{$<$ 0.1\%}", r"100{\%}"]
-    assert r"table-space-text-post={\%}" in result.kind
-
-
-def test_a_column_of_mostly_text_is_not_a_column_of_numbers():
-    result = column_of(text("a"), text("b"), whole(3))
-    assert (result.kind, result.cells) == ("r", ["a", "b", "$3$"])
-    assert column_of(missing(), missing()).kind == "r"
+@pytest.mark.parametrize(
+    ("cells", "kind", "written"),
+    [
+        (
+            [number(0.671, 0.005), number(-12.3, 1.2), number(float("nan"), 1.0)],
+            "S[table-format=-2.3(2)]",
+            ["0.671(5)", "-12.3(12)", "{n/a}"],
+        ),
+        ([number(0.5, float("nan")), number(-0.0)], "S[table-format=1.3]", ["0.500", "0"]),
+        (
+            [number(1e-12, 1e-13), number(0.5, 0.1)],
+            "S[table-format=1.2(2)e-2]",
+            ["1.00(10)e-12", "0.50(10)"],
+        ),
+        (
+            [percentage(0.25), percentage(1e-9), percentage(1.0)],
+            r"table-space-text-post={\%}",
+            [r"25.0{\%}", r"{$<$ 0.1\%}", r"100{\%}"],
+        ),
+        ([text("a"), text("b"), whole(3)], "r", ["a", "b", "$3$"]),
+        ([missing(), missing()], "r", ["n/a", "n/a"]),
+    ],
+    ids=["errors", "no error", "powers of ten", "shares", "mostly text", "missing"],
+)
+def test_a_column_fits_its_widest_parts(cells, kind: str, written: list[str]):
+    result = column_of(*cells)
+    assert kind in result.kind
+    assert (result.kind == "r") == (kind == "r")
+    assert result.cells == written
+    assert result.header == ("x" if kind == "r" else "{x}")
 
 
 def test_a_long_text_cell_wraps():
@@ -74,17 +76,17 @@ def parts(written: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("columns", [1, 2])
-@pytest.mark.parametrize("name", [name for name in ALL_TABLES if not ALL_TABLES[name].only_page])
-def test_latex_is_escaped_and_rows_have_equal_length(name: str, columns: int):
-    shown_table = ALL_TABLES[name].narrow or ALL_TABLES[name]
-    shown = parts(latex(ALL_TABLES[name], columns))
-    assert sum(len(rows) - 1 for rows in shown) == len(shown_table.rows)
-    for row in (row for rows in shown for row in rows):
-        bare = re.sub(r"(?<!\\)\$.*?(?<!\\)\$", "", row)
-        assert len(re.findall(r"(?<!\\)&", bare)) + 1 == len(shown_table.headers)
-        assert not re.search(r"(?<!\\)[_^#%]", bare)
-        assert not re.search(r"[^\x00-\x7f\u00a1-\u017f]", row)
-        assert len(re.findall(r"(?<!\\)\$", row)) % 2 == 0
+def test_latex_is_escaped_and_rows_have_equal_length(columns: int):
+    every = (tables(run_tree()) | tables(judged())).values()
+    for wide in (each for each in every if not each.only_page):
+        shown_table, shown = wide.narrow or wide, parts(latex(wide, columns))
+        assert sum(len(rows) - 1 for rows in shown) == len(shown_table.rows), wide.name
+        for row in (row for rows in shown for row in rows):
+            bare = re.sub(r"(?<!\\)\$.*?(?<!\\)\$", "", row)
+            assert len(re.findall(r"(?<!\\)&", bare)) + 1 == len(shown_table.headers), row
+            assert not re.search(r"(?<!\\)[_^#%]", bare)
+            assert not re.search(r"[^\x00-\x7f\u00a1-\u017f]", row)
+            assert len(re.findall(r"(?<!\\)\$", row)) % 2 == 0
 
 
 def test_a_table_has_a_caption_a_label_and_notes():

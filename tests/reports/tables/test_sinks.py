@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 import xarray as xr
 from support.reports_tree import HEADS, POSITIONS, cells, run_tree
 
@@ -50,9 +49,8 @@ def test_cases_and_tokens_equal_the_dataset():
     cases, tokens = tables(run_with(sinks()))
     rows = cells(cases)
     assert [row.split(" | ")[0] for row in rows] == list(ROWS.values())
-    assert rows[2].startswith(
-        "strongest elsewhere | 75.0% | 6 | 0.3000 ± 0.0030 | 0.400 ± 0.004 | "
-    )
+    first = "strongest elsewhere | 75.0% | 6 | 0.3000 ± 0.0030 | 0.400 ± 0.004 | "
+    assert rows[2].startswith(first)
     assert rows[3].endswith(" | n/a" * 6)
     assert cells(tokens) == [
         "“\\n” | 9 | 7 | 4 | 2 | 40 to 48 | 0.25 | 0.20",
@@ -63,21 +61,15 @@ def test_cases_and_tokens_equal_the_dataset():
     assert without_tokens.name == "sinks"
 
 
-@pytest.mark.parametrize(
-    ("documents", "words"),
-    [
+def test_the_header_names_the_token_at_position_0_and_counts_heads_that_see_it():
+    for documents, words in (
         (0, "a token of the text, not a beginning-of-text token"),
         (3, "the beginning-of-text token in 3 of 3 documents"),
         (-1, None),
-    ],
-)
-def test_the_header_names_the_token_at_position_0(documents, words):
-    facts = dict(header(run_with(sinks(documents)), None))
-    assert facts.get("Position 0") == words
-    assert "Heads that see position 0" not in facts
-
-
-def test_the_header_counts_heads_that_see_position_0():
+    ):
+        facts = dict(header(run_with(sinks(documents)), None))
+        assert facts.get("Position 0") == words
+        assert "Heads that see position 0" not in facts
     part = {"tokens": POSITIONS, "layers": 2, "of": 6, "every": [[POSITIONS, 2], [9, 4]]}
     facts = dict(header(run_with(None, part=part), None))
     assert facts["Heads that see position 0"] == f"{2 * HEADS} of {6 * HEADS}"

@@ -13,22 +13,13 @@ from reports.page import page
 from reports.topics.listed import tables
 
 
-def with_verdicts(data: xr.Dataset):
-    """The table of every verdict of a run."""
-    return tables(with_groups(verdicts=data))["verdict_heads"]
-
-
-@pytest.mark.parametrize(("skew", "shown"), [(-0.001, "0.00"), (-1.234, "−1.23"), (np.nan, "n/a")])
-def test_a_skewness_has_two_decimals_and_no_negative_zero(skew: float, shown: str):
+def test_skewness_has_two_decimals_and_no_negative_zero_and_adjusted_p_may_lack():
     data = verdicts()
-    data["skew_kv_head"][:] = skew
-    assert with_verdicts(data).rows[0][5].plain == shown
-
-
-def test_verdicts_without_adjusted_p_are_shown():
-    data = verdicts()
+    data["skew_kv_head"][0] = [[-0.001, -1.234], [np.nan, 0.5]]
     adjusted = [name for name in data if str(name).startswith("p_") and "_adjusted_" in str(name)]
-    rows = with_verdicts(data.drop_vars(adjusted)).frame().to_numpy().tolist()
+    table = tables(with_groups(verdicts=data.drop_vars(adjusted)))["verdict_heads"]
+    rows = table.frame().to_numpy().tolist()
+    assert [row[5] for row in rows[:4]] == ["0.00", "−1.23", "n/a", "0.50"]
     assert {tuple(row[9:11]) for row in rows} == {("n/a", "n/a")}
     assert rows[0][7] == "0.010"
 
@@ -46,6 +37,7 @@ def shows(reader: Reader) -> dict[str, str]:
     return {attrs["data-show"]: attrs["href"] for _, attrs in reader.tags if "data-show" in attrs}
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_the_page_links_a_claim_to_its_verdicts():
     html = page_html(judged())
     reader = Reader(html)
@@ -107,11 +99,6 @@ def test_the_assumption_with_the_highest_cost_is_stated(lead, se, sentence):
         assert words in table.caption
 
 
-def test_swaps_in_an_earlier_format_are_ignored():
-    earlier = xr.Dataset({"recall_regained": ("swap", [0.1])})
-    assert "ingredients" not in tables(with_groups(ingredients=earlier))
-
-
 def test_rival_forms_have_counts_of_heads_by_rule():
     head, by_rival = ("layer", "head"), ("rival", "layer", "head")
     bic = [[[1.0, 1, 1, 1], [1, 1, 1, np.nan]], [[2.0, 2, 0, np.nan], [2, 2, 2, np.nan]]]
@@ -131,7 +118,10 @@ def test_rival_forms_have_counts_of_heads_by_rule():
     )
     weights = weights.assign_coords(rival=["power_law", "shared"], form=["monotone", "shared"])
     similarity = group("similarity").assign(chosen=(("layer", "kv_head"), [[1, 1], [0, -1]]))
-    by_name = tables(with_groups(similarity=similarity, weights=weights))
+    earlier = xr.Dataset({"recall_regained": ("swap", [0.1])})  # swaps in an earlier format
+    groups = {"similarity": similarity, "weights": weights, "ingredients": earlier}
+    by_name = tables(with_groups(**groups))
+    assert "ingredients" not in by_name
     rows = by_name["rivals"].frame().to_numpy().tolist()
     # lowest loss, clearly, simplest within one standard error, lowest BIC (one head has none);
     # 7 heads prefer another form; 2 of these have an oscillation, one significant

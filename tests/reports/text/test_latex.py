@@ -62,11 +62,8 @@ def test_maths_is_rendered(latex, words):
     assert math_html(latex).striptags() == words
 
 
-def test_an_index_is_a_subscript():
+def test_an_index_is_a_subscript_and_maths_between_dollars_is_unchanged():
     assert "<i>ρ</i><sub>0</sub>" in math_html(r"\rho_0")
-
-
-def test_maths_between_dollars_is_unchanged_and_other_text_escaped():
     assert mixed_latex("50% of $a_1$ & b_") == r"50\% of $a_1$ \& b\_"
     assert text_latex("$a_1$") == r"\$a\_1\$"
     assert text_latex("中") == "[U+4E2D]"
