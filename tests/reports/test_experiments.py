@@ -56,9 +56,8 @@ def test_drawn_correlations_equal_the_run():
         ("Pearson, disattenuated", "unattenuated", "pearson"),
         ("measured: controlling for sink weight", "correlation", "given_weight"),
     ):
-        np.testing.assert_array_equal(
-            lines[label].get_ydata(), group("sink")[name].sel(measure=measure)
-        )
+        expected = group("sink")[name].sel(measure=measure)
+        np.testing.assert_array_equal(lines[label].get_ydata(), expected)
     for measure, colour in (("pearson", style.BLUE), ("spearman", style.ORANGE)):
         dotted = [
             line.get_ydata()
@@ -72,7 +71,7 @@ def test_drawn_correlations_equal_the_run():
         np.testing.assert_array_equal(dotted, limits)
 
 
-def test_bar_heights_equal_the_counts():
+def test_bar_heights_equal_the_counts_and_a_regime_without_heads_has_no_curve():
     axes = Figure().subplots(3, 1)
     figure_regime_depth(axes, Run.of(full()))
     for axis, criterion in zip(axes, ("size", "alignment", "both"), strict=True):
@@ -80,9 +79,6 @@ def test_bar_heights_equal_the_counts():
         for label in ("Retriever", "Reset", "unclassified"):
             counts = group("heads")["count"].sel(criterion=criterion, regime=label.lower())
             assert heights[label] == counts.values.tolist()
-
-
-def test_a_regime_without_heads_has_no_curve():
     axes = Figure().subplots(1, 2)
     figure_regime_curves(axes, Run.of(full()))
     counts = group("heads")["heads"].sel(criterion="both")
@@ -175,10 +171,8 @@ def test_a_typical_head_has_curves_with_bands():
     tree, axes = with_typical_heads(), Figure().subplots(2, 3)
     figure_regimes(axes, Run.of(tree))
     by_document = tree["capture"]["cosine_to_sink"].values[:, 1, 2]
-    mean, error = (
-        by_document.mean(axis=0),
-        by_document.std(axis=0, ddof=1) / len(by_document) ** 0.5,
-    )
+    mean = by_document.mean(axis=0)
+    error = by_document.std(axis=0, ddof=1) / len(by_document) ** 0.5
     low = mean - student.ppf(0.975, len(by_document) - 1) * error
     np.testing.assert_allclose(axes[1][0].get_lines()[0].get_ydata(), mean)
     band = axes[1][0].collections[0].get_paths()[0].vertices

@@ -1,8 +1,6 @@
 """Figures of assumptions and separability equal the run; their files and captions."""
 
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -24,42 +22,29 @@ from reports.topics.assumptions import caption_weights, figure_weights
 from reports.topics.listed import FIGURES, plans, write_figures
 from reports.topics.separability import caption_separability, figure_separability
 
-TREE = run_tree()
-RUN = Run.of(TREE)
-
 
 @pytest.fixture(scope="module")
-def precision():
-    """The panel of Precision in the figure of separability."""
-    axes = Figure().subplots(1, 2)
-    figure_separability(axes, RUN)
-    return axes[0]
+def run() -> Run:
+    return Run.of(run_tree())
 
 
-def test_the_measured_line_equals_the_run_and_bounds_lie_within_the_unit_interval(precision):
-    lines = {line.get_label(): line for line in precision.get_lines()}
+def test_the_panel_of_precision_has_the_measured_line_nulls_and_bounds_within_the_unit_interval(
+    run,
+):
+    axes, summary = Figure().subplots(1, 2), run.summary
+    figure_separability(axes, run)
+    lines = {line.get_label(): line for line in axes[0].get_lines()}
     measured = lines["measured, 95% document band"].get_ydata()
-    np.testing.assert_allclose(measured, TREE["summary"]["precision_mean"].values)
-    nulls = {"null: random selection", "null: random directions"}
-    bounds = {"bounds: printed, exponential Gram", "bounds: sharp, offset Gram"}
-    assert nulls | bounds <= set(lines)
+    np.testing.assert_allclose(measured, summary["precision_mean"].values)
+    assert {"null: random selection", "null: random directions"} <= set(lines)
     assert min(np.min(line.get_ydata()) for line in lines.values()) >= 0
-
-
-def test_no_bound_is_drawn_at_one_token_and_at_all_tokens(precision):
-    sizes = TREE["summary"]["n_envelope"].values
-    assert sizes[-1] == 64
-    bounds = [line for line in precision.get_lines() if line.get_label().startswith("bounds")]
-    assert bounds
-    for line in bounds:
-        np.testing.assert_array_equal(line.get_xdata(), sizes[1:-1])
-        assert line.get_marker() == "."
-
-
-def test_sizes_of_the_run_label_the_axis(precision):
-    labels = [label.get_text() for label in precision.get_xticklabels()]
+    for name in ("bounds: printed, exponential Gram", "bounds: sharp, offset Gram"):
+        drawn = lines[name].get_xdata()  # not at one token nor at all tokens
+        np.testing.assert_array_equal(drawn, summary["n_envelope"].values[1:-1])
+        assert lines[name].get_marker() == "."
+    labels = [label.get_text() for label in axes[0].get_xticklabels()]
     assert labels == ["1", "2", "4", "8", "16", "32", "64"]
-    assert precision.get_xlim()[1] > N[-1]
+    assert axes[0].get_xlim()[1] > N[-1]
 
 
 def test_missing_null_baselines_have_no_lines():
@@ -69,16 +54,11 @@ def test_missing_null_baselines_have_no_lines():
     assert "random selection" not in caption_separability(run).text
 
 
-def test_panels_are_stacked_in_a_column():
+def test_panels_are_stacked_in_a_column(run):
     for width, below in ((style.WIDTH, False), (3.25, True)):
-        first, second = (axes.get_position() for axes in draw(PLANS["norms"], RUN, width).axes)
+        first, second = (axes.get_position() for axes in draw(PLANS["norms"], run, width).axes)
         assert (second.y1 < first.y0) == below
         assert (second.x0 > first.x1) != below
-
-
-def test_drawing_does_not_import_pyplot():
-    code = "import sys, reports.page, reports.figures; sys.exit('matplotlib.pyplot' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_run_without_fits_is_refused_with_a_remedy():
@@ -90,7 +70,7 @@ def test_a_run_without_fits_is_refused_with_a_remedy():
 
 def test_every_figure_is_written_as_pdf_and_png(tmp_path, monkeypatch):
     monkeypatch.setattr(listed, "FIGURES", FIGURES[:1] + FIGURES[2:3])
-    paths = write_figures(TREE, tmp_path / "new")
+    paths = write_figures(run_tree(), tmp_path / "new")
     drawn = [path for path in paths if path.suffix in (".pdf", ".png")]
     assert [path.name for path in drawn] == ["idea.pdf", "idea.png", "norms.pdf", "norms.png"]
     assert all(path.stat().st_size > 1000 for path in drawn)
@@ -98,14 +78,14 @@ def test_every_figure_is_written_as_pdf_and_png(tmp_path, monkeypatch):
 
 
 def test_selected_figures_are_written(tmp_path):
-    paths = write_figures(TREE, tmp_path, only=["5", "norms"], kinds=["svg"], width=3.25)
+    paths = write_figures(run_tree(), tmp_path, only=["5", "norms"], kinds=["svg"], width=3.25)
     assert [path.name for path in paths] == [
         f"{name}{kind}"
         for name in ("norms", "separability")
         for kind in (".svg", "_caption.txt", "_caption.tex")
     ]
     with pytest.raises(InputError, match="'nor' is no figure of this run, expected some of idea,"):
-        write_figures(TREE, tmp_path, only=["nor"])
+        write_figures(run_tree(), tmp_path, only=["nor"])
     assert len([*tmp_path.iterdir()]) == 6
 
 
@@ -142,9 +122,9 @@ def test_the_docs_list_every_figure_and_its_counterpart():
     assert listed_papers == {plan.name: plan.paper for plan in FIGURES}
 
 
-def test_every_caption_ends_with_a_finding_with_numbers():
-    for plan in plans(RUN)[1:]:
-        caption = plan.caption(RUN)
+def test_every_caption_has_its_documents_and_a_finding_with_numbers(run):
+    for plan in plans(run)[1:]:
+        caption = plan.caption(run)
         assert "3 documents" in caption.text
         assert "Look for: " in caption.text
         assert any(character.isdigit() for character in caption.finding)
@@ -162,21 +142,16 @@ def test_a_measurement_significantly_below_a_null_baseline_is_stated():
     assert "Recall is significantly below" not in finding
 
 
-def test_the_schematic_example_states_precision_and_recall():
+def test_the_schematic_example_states_precision_and_recall_and_shows_all_circles_and_tokens(run):
     distance = np.linalg.norm(CONTRIBUTIONS - CONTRIBUTIONS[:SELECTED].sum(axis=0), axis=1)
     precision = f"{SELECTED}/{(distance <= distance[:SELECTED].max()).sum()}"
     recall = f"{(distance[:SELECTED] <= distance[SELECTED:].min()).sum()}/{SELECTED}"
-    axes = Figure().subplots(1, 2)
-    PLANS["idea"].draw(axes, RUN)
-    words = " ".join(text.get_text() for text in axes[1].texts)
+    figure = draw(PLANS["idea"], run)
+    FigureCanvasAgg(figure).draw()
+    picture, beside = figure.axes
+    words = " ".join(text.get_text() for text in beside.texts)
     assert f"Precision = {precision}" in words
     assert f"Recall = {recall}" in words
-
-
-def test_the_schematic_example_shows_its_circles_and_tokens_completely():
-    figure = draw(PLANS["idea"], RUN)
-    FigureCanvasAgg(figure).draw()
-    picture = figure.axes[0]
     inside = picture.get_window_extent()
     for circle in picture.patches:
         box = circle.get_window_extent()

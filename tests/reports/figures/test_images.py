@@ -18,9 +18,3 @@ def test_a_figure_equals_its_golden_image(name: str, tmp_path: Path):
     drawn.write_bytes(image(name))
     difference = compare_images(str(GOLDEN / f"{name}.png"), str(drawn), tol=TOLERANCE)
     assert difference is None, f"{difference}Renew it after an intended change by support.images"
-
-
-def test_golden_images_are_few_and_small():
-    files = list(GOLDEN.iterdir())
-    assert {file.stem for file in files} == set(SHOWN)
-    assert sum(file.stat().st_size for file in files) < 300_000

@@ -11,7 +11,7 @@ from support.figures import assert_labels_stand_apart
 from support.optional_groups import run_with
 from support.reports_tree import run_tree
 
-from reports.figures.plan import PLANS, draw
+from reports.figures.plan import PLANS
 from reports.run import Run
 
 LOOKS = {
@@ -57,26 +57,22 @@ def made(name: str) -> Run:
 
 
 def cases() -> Iterator[object]:
+    """Every figure in a column, those of every run on the page; the rest is slow."""
     for name, (figures, _) in (RUNS | SLOW_RUNS).items():
         for figure in figures.split():
             for look in LOOKS:
-                slow = name in SLOW_RUNS or (look == "slide" and name in ("plain", "experiments"))
-                marks = [pytest.mark.slow] * slow
+                quick = name in RUNS and (look == "column" or (look, name) == ("page", "plain"))
+                marks = [] if quick else [pytest.mark.slow]
                 yield pytest.param(figure, name, look, id=f"{figure}-{name}-{look}", marks=marks)
 
 
 @pytest.mark.parametrize(("figure", "run", "look"), [*cases()])
-def test_labels_stand_apart_and_are_readable(figure: str, run: str, look: str):
+def test_labels_stand_apart_are_readable_and_legends_repeat_none(figure: str, run: str, look: str):
     width, style, size, smallest = LOOKS[look]
     drawn = assert_labels_stand_apart(PLANS[figure], made(run), width, style)
     assert drawn.get_size_inches().tolist()[: len(size)] == size
     fonts = [text.get_fontsize() for text in drawn.findobj(Text) if text.get_text().strip()]
     assert min(fonts) >= smallest
-
-
-@pytest.mark.parametrize("figure", PLAIN.split())
-def test_legends_do_not_repeat_entries(figure: str):
-    drawn = draw(PLANS[figure], made("plain"))
     legends = [*drawn.legends, *(axes.get_legend() for axes in drawn.axes)]
     words = [text.get_text() for legend in legends if legend for text in legend.get_texts()]
     assert len(set(words)) == len(words)

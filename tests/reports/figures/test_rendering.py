@@ -6,7 +6,6 @@ import os
 
 import pytest
 from fontTools import subset
-from matplotlib.figure import Figure
 from support.reports_tree import run_tree
 
 from reports.figures import plan as rendering
@@ -25,23 +24,16 @@ def fonts_of_users(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(style.STYLE, "pdf.fonttype", FONTS)
 
 
-@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
-def test_equal_runs_give_equal_files(kind: str) -> None:
-    first, second = (rendered(draw(PLANS["weights"], Run.of(run_tree())), kind) for _ in range(2))
-    assert first == second
-
-
-@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
-def test_source_date_epoch_does_not_change_a_figure(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+def test_equal_runs_give_equal_files_for_any_source_date_epoch(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    figure = Figure(figsize=(1.0, 1.0))
-    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
-    plain = rendered(figure, kind)
-    for epoch in ("x", "-1", "9" * 30, "1700000000"):
-        monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
-        assert rendered(figure, kind) == plain
-        assert os.environ["SOURCE_DATE_EPOCH"] == epoch
+    first, second = (draw(PLANS["weights"], Run.of(run_tree())) for _ in range(2))
+    for kind in ("svg", "pdf", "png"):
+        monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+        plain = rendered(first, kind)
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", "x")  # which matplotlib would refuse
+        assert rendered(second, kind) == plain
+        assert os.environ["SOURCE_DATE_EPOCH"] == "x"
 
 
 def test_fonts_in_pdf_files_are_truetype_without_layout_tables(

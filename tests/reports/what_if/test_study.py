@@ -87,9 +87,9 @@ def test_fixed_parameters_and_projection_are_stated(mixed):
     assert "measured, projected Gram" in title(draw_study(mixed).axes[0])
 
 
-@pytest.mark.parametrize("axes", [("N",), ("N", "few"), ("N", "beta"), ("N", "beta", "d")])
+@pytest.mark.parametrize("axes", [("N",), ("N", "beta", "d")])
 def test_titles_fit_the_figure(axes):
-    sizes = {"N": 6, "few": 3, "beta": 6, "d": 4}
+    sizes = {"N": 6, "beta": 6, "d": 4}
     shape = [sizes[name] for name in axes]
     values = np.linspace(-2, 0.019, int(np.prod(shape))).reshape(shape)
     dataset = study(values, **{name: np.linspace(1, 2, sizes[name]) for name in axes})
