@@ -61,16 +61,8 @@ def test_a_long_curve_keeps_its_ends(run):
     assert len(n) == 256
 
 
-@pytest.mark.parametrize(
-    ("key", "changed"),
-    [
-        ("norms", lambda run: {"display": run.display.assign_attrs(norms_head=None)}),
-        (
-            "weights",
-            lambda run: {"display": run.display.assign(weight=run.display["weight"] * nan)},
-        ),
-        ("directions", lambda run: {"summary": run.summary.sel(null=["random_selection"])}),
-    ],
-)
-def test_a_missing_fit_or_baseline_has_no_empty_curve(key, changed, run):
-    assert drawn(key, replace(run, **changed(run))) is None
+def test_a_missing_fit_or_baseline_has_no_empty_curve(run):
+    unknown = run.display.assign(weight=run.display["weight"] * nan).assign_attrs(norms_head=None)
+    without = replace(run, display=unknown, summary=run.summary.sel(null=["random_selection"]))
+    for key in ("norms", "weights", "directions"):
+        assert drawn(key, without) is None, key

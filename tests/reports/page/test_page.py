@@ -1,22 +1,24 @@
 """Report page: complete, self-contained, escaped, equal for equal runs, and without printed NaN."""
 
 import hashlib
+import json
 import re
 import xml.etree.ElementTree as ElementTree
 from html import unescape
 
+import jsonschema
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 from support.pages import Reader, page_html
 from support.reports_tree import SENTENCES, group, run_tree, with_kinds
 
-from reports.errors import InputError
-from reports.figures.plan import draw
+from reports.figures.plan import PLANS, draw, write_figure
 from reports.page import page as page_module
 from reports.page.explorer import vega_bundle
 from reports.page.header import duration, entries, header, parity, warnings
 from reports.page.page import template, write_page
+from reports.page.record import SCHEMA
 from reports.page.svg import inline_svg, panels
 from reports.run import Run
 from reports.tables.table import Table, text, whole
@@ -27,15 +29,20 @@ OPTIONS = {
     "seconds": {"capture": 61.2, "fit": 8.31},
     "commands": ["geostat run 'a <b>' --out x"],
 }
-ALWAYS = plans(Run.of(run_tree()))
-"""Figures of a run without experiments."""
 NAN = re.compile(r"\b(nan|inf|infinity)\b", re.IGNORECASE)
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    out = tmp_path_factory.mktemp("report")
-    return write_page(run_tree(model=FOREIGN), out, **OPTIONS)
+    """A page with every figure, of which one is written to files."""
+
+    def write_one(name, *where):
+        if name == "separability":
+            write_figure(name, *where)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page_module, "write_figure", write_one)
+        return write_page(run_tree(model=FOREIGN), tmp_path_factory.mktemp("report"), **OPTIONS)
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +55,16 @@ def reader(html):
     return Reader(html)
 
 
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return Run.of(run_tree())
+
+
 def words_of(html: str) -> str:
     return " ".join(" ".join(Reader(html).words).split())
 
 
 def between(html: str, first: str, after: str) -> str:
-    """What stands from `first` to `after`."""
     return html.partition(first)[2].partition(after)[0]
 
 
@@ -65,12 +76,13 @@ def test_files_are_in_the_folder_of_the_page(written):
     assert (written.parent / "tables" / "coverage.tex").exists()
 
 
-def test_every_section_appears_once_and_links_have_targets(reader):
+def test_every_section_appears_once_and_links_have_targets(reader, run):
     assert len(reader.ids) == len(set(reader.ids))
     sections = {"verdict", "idea", "about-norms", "about-bounds", "heads", "errata", "provenance"}
-    assert sections | {f"figure-{plan.name}" for plan in ALWAYS} <= set(reader.ids)
+    assert sections | {f"figure-{plan.name}" for plan in plans(run)} <= set(reader.ids)
     assert "claims" not in reader.ids  # the run has no verdicts
     assert all(sentence in "".join(reader.words) for sentence in SENTENCES)
+    assert " ".join(reader.words).count("Measure more with --documents.") == 1  # the warning
     targets = {reference[1:] for reference in reader.references if reference.startswith("#")}
     assert targets <= set(reader.ids)
 
@@ -108,7 +120,7 @@ def test_the_header_lists_the_main_facts(html):
         assert fact in words
 
 
-def test_the_header_lists_what_is_known_of_texts_and_time():
+def test_the_header_lists_what_is_known_of_texts_and_time(run):
     facts = dict(header(Run.of(with_kinds(run_tree())), None))
     known = {
         "Population": "two kinds in turn",
@@ -116,28 +128,25 @@ def test_the_header_lists_what_is_known_of_texts_and_time():
         "SHA-256 of the texts": hashlib.sha256(b"c" * 192).hexdigest(),
     }
     assert known.items() <= facts.items()
-    plain = dict(header(Run.of(run_tree()), None))
+    plain = dict(header(run, None))
     assert {*known, "Time"} & set(plain) == set()
 
 
-@pytest.mark.parametrize(
-    ("documents", "expected"), [(1, ["One document"]), (3, ["3 documents, fewer than 8"]), (8, [])]
-)
-def test_few_documents_give_a_warning(documents, expected):
-    lines = warnings(Run.of(run_tree(documents=documents)))
-    assert [line.split(":")[0] for line in lines] == expected
-    assert all("Measure more with --documents." in line for line in lines)
+def test_few_documents_give_a_warning():
+    for documents, words in ((1, "One document:"), (3, "3 documents, fewer than 8:")):
+        (line,) = warnings(Run.of(run_tree(documents=documents)))
+        assert line.startswith(words)
+        assert "Measure more with --documents." in line
 
 
-def test_the_page_shows_a_warning_once(reader):
-    assert " ".join(reader.words).count("Measure more with --documents.") == 1
-
-
-@pytest.mark.parametrize(("window", "expected"), [(63, False), (64, True), (None, False)])
-def test_the_page_warns_of_documents_shorter_than_the_sliding_window(window, expected):
+@pytest.mark.parametrize(("window", "expected"), [(63, 0), (64, 1), (None, 0)])
+def test_the_only_warning_of_many_documents_is_of_a_sliding_window_longer_than_these(
+    window, expected
+):
     tree = run_tree(documents=8)
     tree.attrs["model"]["sliding_window"] = window
-    assert any("see the whole document" in line for line in warnings(Run.of(tree))) == expected
+    lines = warnings(Run.of(tree))
+    assert len(lines) == sum("see the whole document" in line for line in lines) == expected
 
 
 def test_the_page_has_no_external_references(html, reader):
@@ -149,20 +158,22 @@ def test_the_page_has_no_external_references(html, reader):
 def test_foreign_text_is_escaped(html):
     assert "<b>" not in html
     assert "&lt;b&gt;$x_1$&amp;" in html
+    assert 'aria-label="Copy geostat run &#39;a &lt;b&gt;&#39; --out x"' in html
 
 
 @pytest.mark.usefixtures("one_figure")
-@pytest.mark.parametrize(
-    "options", [{"documents": 1, "window": 30, "null": False}, {"documents": 2}]
-)
-def test_nan_is_never_printed(options):
-    html = page_html(run_tree(**options))
-    words = " ".join(Reader(html).words)
-    assert not NAN.search(words)
-    assert not re.search(r"\bnone\b(?!\s+is)", words, re.IGNORECASE)
-    before_figures = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL).split("<svg")[0]
-    assert "nan" not in before_figures.lower().replace("provenance", "")
-    assert "n/a" in words or options["documents"] > 1
+def test_nan_is_never_printed_and_the_record_of_one_document_is_valid(html, tmp_path):
+    of_one = page_html(run_tree(documents=1, window=30, null=False), out=tmp_path)
+    for page in (html, of_one):
+        words = " ".join(Reader(page).words)
+        assert not NAN.search(words)
+        assert not re.search(r"\bnone\b(?!\s+is)", words, re.IGNORECASE)
+        plain = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL).split("<svg")[0]
+        assert "nan" not in plain.lower().replace("provenance", "")
+    assert "n/a" in words
+    record = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    jsonschema.validate(record, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert [part["tokens"] for part in record["parts"]] == [64, 30]
 
 
 @pytest.mark.slow
@@ -182,9 +193,14 @@ def test_a_run_with_few_results_is_reported():
     assert not NAN.search(words)
 
 
-@pytest.mark.slow
-def test_equal_runs_give_equal_pages(html):
-    assert page_html(run_tree(model=FOREIGN), **OPTIONS) == html
+@pytest.mark.usefixtures("one_figure")
+def test_equal_runs_give_equal_pages_and_records_for_any_wall_time(tmp_path):
+    first, second = (
+        page_html(run_tree(), out=tmp_path / str(fit), seconds={"fit": fit}) for fit in (1.0, 2.0)
+    )
+    assert first.replace("<dd>1.0 s</dd>", "<dd>2.0 s</dd>") == second
+    records = [path.read_bytes() for path in tmp_path.glob("*/report.json")]
+    assert records[0] == records[1]
 
 
 def test_figures_on_one_page_share_no_ids():
@@ -208,14 +224,11 @@ def test_provenance_is_flat_and_tolerant():
 
 
 def test_durations_are_formatted():
-    shown = [duration(seconds) for seconds in (0.04, 8.31, 42.0, 125.2, 3725.0)]
-    assert shown == ["0.0 s", "8.3 s", "42 s", "2 min 05 s", "1 h 02 min"]
-
-
-def test_a_folder_that_cannot_be_written_is_refused_with_a_remedy(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"cannot be written.*Choose another folder"):
-        page_module.replaced(tmp_path / "file" / "report.html", "x")
+    assert [duration(seconds) for seconds in (0.04, 42.0, 3725.0)] == [
+        "0.0 s",
+        "42 s",
+        "1 h 02 min",
+    ]
 
 
 def test_the_glossary_precedes_the_sentences(html):
@@ -227,8 +240,8 @@ def test_the_glossary_precedes_the_sentences(html):
         assert word in before, word
 
 
-def test_panels_are_separate_in_a_narrow_window(html):
-    two = [plan.name for plan in ALWAYS if plan.grid == (1, 2)]
+def test_panels_are_separate_in_a_narrow_window(html, run):
+    two = [plan.name for plan in plans(run) if plan.grid == (1, 2)]
     assert len(two) == 5
     assert html.count('class="plot stacked"') == len(two)
     for name in two:
@@ -246,15 +259,12 @@ def test_panels_are_separate_in_a_narrow_window(html):
         assert 0.35 < width / full < 0.65
 
 
-def test_a_figure_is_split_between_its_panels():
-    for plan in ALWAYS:
-        figure = draw(plan, Run.of(run_tree()))
-        views = panels(figure, plan.name)
-        assert bool(views) == (plan.grid == (1, 2))
-        if views:
-            split = float(re.search(r'viewBox="([\d.]+)', views[1])[1]) * figure.dpi / 72
-            left, right = (axes.get_tightbbox() for axes in figure.axes)
-            assert split - left.x1 == pytest.approx(right.x0 - split, abs=0.02)
+def test_a_figure_is_split_half_way_between_its_panels(run):
+    figure = draw(PLANS["norms"], run)
+    views = panels(figure, "norms")
+    split = float(re.search(r'viewBox="([\d.]+)', views[1])[1]) * figure.dpi / 72
+    left, right = (axes.get_tightbbox() for axes in figure.axes)
+    assert split - left.x1 == pytest.approx(right.x0 - split, abs=0.02)
 
 
 def test_overlapping_panels_are_not_split():
@@ -274,13 +284,13 @@ def test_cells_of_a_table_of_sentences_name_their_columns(html):
     assert "data-label" not in heads
 
 
-@pytest.mark.parametrize(("rows", "tall"), [(40, False), (41, True), (3060, True)])
+@pytest.mark.parametrize(("rows", "tall"), [(40, False), (41, True)])
 def test_only_a_long_table_scrolls_vertically(rows, tall):
     cells = [[text("a"), whole(float(row))] for row in range(rows)]
     table = Table("t", "t", "c", [text("word"), text("number")], cells, "lr")
     shown = str(template("parts.html").module.grid(table))
     assert ('class="scroll tall"' in shown) == tall
-    assert (f"{rows:,} rows: scroll within the table" in shown) == tall
+    assert (f"{rows} rows: scroll within the table" in shown) == tall
     assert shown.count("<tr>") == rows + 1
 
 
@@ -305,11 +315,6 @@ def test_parity_comes_from_the_store_and_absence_is_stated():
     assert text.count("Not parity-checked: weights and values come from another program") == 2
     for attrs in ({}, {"parity": None}, tree.attrs):
         assert parity(attrs) == []
-
-
-def test_commands_on_the_page_can_be_copied(html):
-    assert 'aria-label="Copy geostat run &#39;a &lt;b&gt;&#39; --out x"' in html
-    assert "<code>geostat run &#39;a &lt;b&gt;&#39; --out x</code>" in html
 
 
 @pytest.mark.usefixtures("one_figure")
