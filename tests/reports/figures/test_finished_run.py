@@ -1,6 +1,10 @@
-"""Figures of claims, rival forms, costs and the ladder of predictions: values equal the run."""
+"""Figures of claims, rival forms, costs and the ladder of predictions equal the run; numbers of
+findings are recorded without rounding.
+"""
 
 import json
+import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,16 +13,22 @@ import xarray as xr
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
-from support.figures import assert_labels_stand_apart_everywhere
+from support.figures import assert_labels_stand_apart
+from support.reports_tree import run_tree
 
 from reports.figures import style
 from reports.figures.plan import PLANS
-from reports.run import Run
+from reports.run import Run, notes
+from reports.text.number import MISSING
 from reports.topics.bounds import caption_costs, figure_costs
 from reports.topics.listed import plans
 from reports.topics.predictive import caption_ladder, figure_ladder
 from reports.topics.rivals import caption_rivals, figure_rivals
 from reports.topics.verdicts import HEIGHT, WIDTH, caption_claims, figure_claims
+
+OURS = re.compile(r"95%|\bL\d+H\d+\b|\bL\d+, KV head \d+")
+"""Numbers that are not results: levels of intervals, and names of heads."""
+SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +42,13 @@ def predicted(run: Run) -> Run:
     return replace(run, predictive=xr.Dataset(data, coords={"source": sources}))
 
 
+@pytest.mark.parametrize(
+    ("width", "look"),
+    [(None, "paper"), (3.25, "paper"), pytest.param(None, "slides", marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("name", ["claims", "rivals", "costs", "ladder"])
-def test_labels_do_not_overlap_or_leave_the_figure(predicted: Run, name: str):
-    assert_labels_stand_apart_everywhere(PLANS[name], predicted)
+def test_labels_do_not_overlap_or_leave_the_figure(predicted: Run, name: str, width, look: str):
+    assert_labels_stand_apart(PLANS[name], predicted, width, look)
 
 
 @pytest.fixture(scope="module")
@@ -141,3 +155,32 @@ def test_the_ladder_has_a_rung_for_each_source(predicted: Run):
 def test_a_run_without_the_groups_has_no_such_figures(run: Run):
     bare = replace(run, ingredients=None, similarity=run.similarity.drop_vars("lowest_bic"))
     assert {"rivals", "costs", "ladder"} & {plan.name for plan in plans(bare)} == set()
+
+
+def read(text: str) -> float:
+    if text == MISSING:
+        return math.nan
+    mantissa, _, power = text.strip("<> ").replace(",", "").partition("×10")
+    scale = 10.0 ** int(power.translate(SUPERSCRIPTS) or 0)
+    return float(mantissa.removesuffix("%")) * scale / (100 if mantissa.endswith("%") else 1)
+
+
+@pytest.mark.parametrize("documents", [None, 3, 1], ids=["finished", "made up", "one document"])
+def test_every_number_of_a_finding_is_recorded_without_rounding(run: Run, documents: int | None):
+    run = run if documents is None else Run.of(run_tree(documents=documents))
+    printed, exact = [], []
+    for plan in plans(run):
+        if plan.name == "claims":  # its finding names claims, without numbers
+            continue
+        caption = plan.caption(run)
+        rest = OURS.sub("", caption.finding)
+        for group in (run.sink, run.regimes):
+            rest = rest.replace(notes(group), "") if group is not None and notes(group) else rest
+        for text in sorted({number.text for number in caption.numbers}, key=len, reverse=True):
+            assert text in caption.finding
+            rest = re.sub(rf"(?<![\d.,]){re.escape(text)}(?![.,]?\d)", "", rest)
+        assert not re.search(r"\d", rest), (plan.name, rest)
+        printed += [read(number.text) for number in caption.numbers]
+        exact += [number.value for number in caption.numbers]
+    assert len(printed) > 20
+    assert printed == pytest.approx(exact, rel=0.06, abs=0.006, nan_ok=True)

@@ -17,7 +17,7 @@ from reports.run import Run, key_results
 from reports.text.number import percent
 from reports.topics import bounds
 from reports.topics.listed import ENTRIES, plans, tables
-from reports.topics.verdicts import lines_of_claims, spans, where_in_words
+from reports.topics.verdicts import lines_of_claims, where_in_words
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +50,13 @@ def test_a_table_without_a_topic_is_in_the_last_topic(run):
     assert last.tables == [table]
 
 
-@pytest.mark.parametrize("key", ["norms", "weights", "bounds"])
-def test_an_answer_is_the_key_result_of_the_run(by_key, run, key):
+def test_an_answer_is_the_key_result_of_the_run_or_of_the_scoreboard(by_key, run):
     verdicts = {result["key"]: result["verdict"] for result in key_results(run.summary.attrs)}
-    assert by_key[key].card.verdict == verdicts[key]
-
-
-def test_a_topic_without_a_key_result_is_answered_by_the_scoreboard(by_key):
-    topic = by_key["sink"]
-    assert topic.card is None
-    assert topic.answers[0]["key"] == "sink_correlates"
-    assert topic.answers[0]["symbol"] in "✓✗?–"
+    for key in ("norms", "weights", "bounds"):
+        assert by_key[key].card.verdict == verdicts[key]
+    assert by_key["sink"].card is None
+    assert by_key["sink"].answers[0]["key"] == "sink_correlates"
+    assert by_key["sink"].answers[0]["symbol"] in "✓✗?–"
 
 
 @pytest.mark.slow
@@ -109,13 +105,8 @@ def test_layers_are_listed_by_the_majority_of_heads(run):
 
 
 def test_each_assumption_has_a_line(run):
-    words = [words for words, _ in lines_of_claims(run)]
-    assert len(words) == 3
+    assert len(lines_of_claims(run)) == 3
     assert lines_of_claims(Run.of(run_tree())) == []
-
-
-def test_consecutive_layers_are_joined():
-    assert [spans(layers) for layers in ([3], [0, 1], range(5))] == ["3", "0, 1", "0 to 4"]
 
 
 def test_coverage_with_an_offset_is_compared_with_exponential_decay_and_expectation():
