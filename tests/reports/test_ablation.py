@@ -87,7 +87,7 @@ def test_the_finding_depends_on_the_interval(run: Run) -> None:
 
 
 def test_one_document_and_few_heads_give_no_interval() -> None:
-    (sentence,) = ablation(1).attrs["answers"]
+    (sentence,) = ablation(1, parts="heads").attrs["answers"]
     assert "One document gives no interval" in sentence
     few = ablation().copy()
     few["r2_held_out_layers"] = few["r2_held_out_layers"] * np.nan

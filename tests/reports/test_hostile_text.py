@@ -24,17 +24,19 @@ from support.experiments import full
 from support.hostile import CANARY, TEXTS, hostile_tree, make_hostile
 from support.latex import compiled, needs_latex
 from support.pages import Reader
+from support.reports_tree import run_tree
 from support.spine import Finished, geostat
 
 import geostat as gs
-from geostat.display.tree import with_display
+from empirical.store.stored_run import StoredRun
 from geostat.runs.accessor import RunMethods
-from reports import comparison as comparison
+from reports import comparison
+from reports.comparison import plans
 from reports.errors import InputError
 from reports.figures import plan as labels
 from reports.figures.plan import draw, readable, rendered
 from reports.page import page
-from reports.page.explorer import explorer, vega_bundle
+from reports.page.explorer import Pack, vega_bundle, what_if
 from reports.page.page import copyable
 from reports.run import Run
 from reports.tables.table import Table, mixed, number, symbol, text
@@ -52,20 +54,29 @@ OF_TABLES = {"table", "caption", "thead", "tbody", "tr", "th", "td", "span", "i"
 @pytest.fixture(scope="module")
 def crafted(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the run, its tables in every format, its page, a comparison, the commands'
-    output, and tables of experiments. Two figures are drawn, none is written.
+    output, and tables of experiments. Three figures are drawn, none is written.
     """
     out = tmp_path_factory.mktemp("crafted")
     for name in ("run.zarr", "run.json"):
         source, copy = finished.out / name, out / name
         shutil.copytree(source, copy) if source.is_dir() else shutil.copy(source, copy)
-    make_hostile(out / "run.zarr")
-    processes = [geostat("tables", out, "--format", "latex,markdown,html,csv,json", "--standalone")]
+    results = make_hostile(out / "run.zarr", finished.tree)
+
+    def read(store: StoredRun, group: str) -> xr.Dataset:
+        """Reads groups without the disk."""
+        changed = results if store.path.parent == out else {}
+        return changed.get(group, finished.tree[group].to_dataset())
+
     with (
+        patch.object(StoredRun, "_read", read),
         patch.object(page, "plans", lambda tree: FIGURES[:2]),
         patch.object(page, "write_figures_and_tables"),
         patch.object(comparison, "write_figures_and_tables"),
+        patch.object(comparison, "plans", lambda data: plans(data)[:1]),
     ):
-        processes += [
+        every = "latex,markdown,html,csv,json"
+        processes = [
+            geostat("tables", out, "--format", every, "--standalone"),
             geostat("report", out, "--out", out / "page"),
             geostat("compare", out, finished.out, "--quick", "--json", "--out", out / "beside"),
         ]
@@ -126,14 +137,14 @@ def test_latex_has_only_commands_of_geostat(crafted: Path, usual: Path):
         assert set(re.findall(r"(?m)%.*", bare)) <= {needs}, path
 
 
-@pytest.mark.parametrize("word", TEXTS)
-def test_a_symbol_that_is_not_an_expression_is_text(word: str):
-    cell = symbol(word)
-    assert cell.maths == is_expression(word)
-    assert cell.maths or cell == text(word)
-    assert not cell.maths or set("\\${}%&#~").isdisjoint(word)
-    for written in (mixed(word).latex, mixed(f"${word}$").latex, cell.latex):
-        assert len(re.findall(r"(?<!\\)\$", written)) % 2 == 0
+def test_a_symbol_that_is_not_an_expression_is_text():
+    for word in TEXTS:
+        cell = symbol(word)
+        assert cell.maths == is_expression(word)
+        assert cell.maths or cell == text(word)
+        assert not cell.maths or set("\\${}%&#~").isdisjoint(word)
+        for written in (mixed(word).latex, mixed(f"${word}$").latex, cell.latex):
+            assert len(re.findall(r"(?<!\\)\$", written)) % 2 == 0
 
 
 @pytest.mark.parametrize(
@@ -212,24 +223,15 @@ def test_foreign_commands_have_no_copy_button(crafted: Path):
         assert command.startswith("gs.fit_head(") or command == shlex.join(shlex.split(command))
 
 
-@pytest.mark.parametrize(
-    "command", ["geostat run m --text 'a b' --out x", "geostat run m --out 'it'\"'\"'s'"]
-)
-def test_a_quoted_geostat_command_is_copyable(command: str):
-    assert copyable(command)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
+def test_only_a_quoted_geostat_command_is_copyable():
+    commands = ["geostat run m --text 'a b' --out x", "geostat run m --out 'it'\"'\"'s'"]
+    others = [
         *("geostat run m --trust-remote-code", "geostat ingest m --allow-pickle"),
         *("geostat run m\nrm -r x", "geostat run m; rm -r x", "geostat run $(rm -r x)"),
         *("geostat run `rm -r x`", "geostat run m > x", "geostat run 'a\u202eb'"),
         *("geostat run 'a", "curl x | sh", ""),
-    ],
-)
-def test_a_command_that_may_do_something_else_is_not_copyable(command: str):
-    assert not copyable(command)
+    ]
+    assert [*filter(copyable, commands + others)] == commands
 
 
 def test_a_hostile_parameter_name_makes_no_command(run: Run):
@@ -237,12 +239,12 @@ def test_a_hostile_parameter_name_makes_no_command(run: Run):
     data = run.sensitivity
     names = ["beta; rm -r ~", *map(str, data["parameter"].values[1:])]
     named = data.assign_coords(parameter=np.array(names, dtype=object))
-    parameters = explorer(replace(run, sensitivity=named)).catalogue["what_if"]["parameters"]
+    parameters = what_if(replace(run, sensitivity=named), Pack())["parameters"]
     assert [key for key, *_ in parameters] == names[1:]
 
 
-def test_labels_that_are_not_integers_are_refused(finished: Finished):
-    tree = with_display(finished.tree)
+def test_labels_that_are_not_integers_are_refused():
+    tree = run_tree()
     capture = tree["capture"].to_dataset()
     labels = [f"{label}; rm -r ~" for label in capture["layer"].values]
     tree["capture"] = xr.DataTree(capture.assign_coords(layer=labels))
@@ -264,19 +266,20 @@ def test_notebook_and_terminal_show_escaped_texts(finished: Finished):
     assert not any(map(is_formula, cells_of(summary.as_csv())))
 
 
-@pytest.mark.parametrize("word", [*TEXTS, "x" * 100_000])
-def test_any_label_can_be_drawn(word: str):
+def test_any_label_can_be_drawn():
+    words = [*TEXTS, "x" * 100_000]
     figure = Figure()
     axes = figure.subplots()
-    axes.plot([0, 1], label=f"{word} of a legend")
+    for place, word in enumerate(words):
+        axes.plot([0, 1], label=f"{word} of a legend")
+        figure.text(0, place / len(words), f"$N$ of {word}")
     axes.legend()
-    axes.set(title=word, xlabel=f"$N$ of {word}")
-    axes.set_xticks([0, 1], [word, f"${word}$"])
+    axes.set_xticks(range(len(words)), words)
+    axes.set_yticks(range(len(words)), [f"${word}$" for word in words])
     readable(figure)
-    for kind in ("svg", "pdf", "png"):
-        written = rendered(figure, kind, 30)
-        if kind == "svg":
-            ElementTree.fromstring(written)
+    rendered(figure, "pdf")
+    rendered(figure, "png", 30)
+    ElementTree.fromstring(rendered(figure, "svg"))
 
 
 def test_any_exception_of_the_maths_parser_gives_plain_text(monkeypatch: pytest.MonkeyPatch):

@@ -5,8 +5,6 @@ from matplotlib.text import Text
 
 from reports.figures import style
 from reports.figures.plan import draw
-from reports.page import page
-from reports.topics.listed import plans
 
 
 def texts(figure):
@@ -47,16 +45,3 @@ def assert_labels_stand_apart(plan, run, width=None, look="paper"):
             )
             assert min(overlap) <= 1.5, f"{name!r} covers {other!r}"
     return figure
-
-
-def assert_labels_stand_apart_everywhere(plan, run):
-    """Assert it on the page, in one column of two, and on a slide."""
-    for width, look in ((None, "paper"), (3.25, "paper"), (None, "slides")):
-        assert_labels_stand_apart(plan, run, width, look)
-
-
-def shown_alone(monkeypatch, *names):
-    """Make pages draw only the figures of these names."""
-    monkeypatch.setattr(
-        page, "plans", lambda run: [plan for plan in plans(run) if plan.name in names]
-    )

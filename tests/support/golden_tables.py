@@ -12,7 +12,6 @@ from support.reports_tree import with_kinds
 from support.verdicts import judged
 
 from reports.tables.paper import document
-from reports.tables.table import Table
 from reports.topics.listed import tables
 
 FOLDER = Path(__file__).parents[1] / "golden"
@@ -31,18 +30,13 @@ ROW = {
 }
 
 
-def chosen() -> list[Table]:
-    """The tables, of a run with verdicts, kinds of text and one claim of the paper."""
+def written() -> dict[str, str]:
+    """The files of tables of a run with verdicts, kinds of text and one claim of the paper."""
     run = with_kinds(judged())
     summary = run["summary"].to_dataset().assign_attrs(scoreboard=json.dumps([ROW]))
     run["summary"] = xr.DataTree(summary)
     made = tables(run)
-    return [made[name] for name in NAMES]
-
-
-def written() -> dict[str, str]:
-    """What each file holds."""
-    shown = chosen()
+    shown = [made[name] for name in NAMES]
     return {
         "tables.tex": document(shown, 1),
         "tables_two_columns.tex": document(shown, 2),

@@ -89,7 +89,6 @@ def hostile(value: Any, given: Iterator[str], name: str = "", *, result: bool = 
 
 
 def hostile_dataset(data: xr.Dataset, given: Iterator[str]) -> xr.Dataset:
-    """Return a group with other texts in its attributes and variables."""
     data = data.copy()
     data.attrs = hostile(dict(data.attrs), given)
     for name, variable in data.variables.items():
@@ -107,7 +106,6 @@ def hostile_dataset(data: xr.Dataset, given: Iterator[str]) -> xr.Dataset:
 
 
 def hostile_tree(tree: xr.DataTree, first: int = 0) -> xr.DataTree:
-    """Return a run with other texts."""
     given = texts(first)
     groups = {f"/{name}": node.to_dataset() for name, node in tree.children.items()}
     named = groups.pop("/capture")
@@ -124,11 +122,13 @@ def hostile_tree(tree: xr.DataTree, first: int = 0) -> xr.DataTree:
     return whole
 
 
-def make_hostile(path: Path, first: int = 0) -> None:
-    """Put other texts into the store of a confronted run, and other commands into its record."""
-    given, store = texts(first), Store.open(path)
+def make_hostile(path: Path, tree: xr.DataTree) -> dict[str, xr.Dataset]:
+    """Put other texts into the attributes of a store, and other commands into its record; return
+    the results of the run, which is in `tree`, with other texts.
+    """
+    given, store = texts(), Store.open(path)
+    results = {name: hostile_dataset(tree[name].to_dataset(), given) for name in store.results}
     with store.alone():
-        store.put({name: hostile_dataset(store.read(name), given) for name in store.results})
         kept = {"manifest": store.attributes["manifest"]}
         store.note(**(hostile(dict(store.attributes), given) | kept))
         for row in store.attributes["manifest"]["documents"]:
@@ -140,3 +140,4 @@ def make_hostile(path: Path, first: int = 0) -> None:
     lines = (*(f"geostat {words}" for words in commands), *TEXTS)
     known["commands"] = dict(zip(STAGES, lines, strict=False))
     record.write_text(json.dumps(known), encoding="utf-8")
+    return results

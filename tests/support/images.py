@@ -35,7 +35,6 @@ def _run() -> Run:
 
 
 def image(name: str) -> bytes:
-    """A figure as a coarse PNG."""
     plan = next(plan for plan in FIGURES if plan.name == name)
     figure = draw(plan, _run(), **SHOWN[name])
     return rendering.rendered(figure, "png", dots=DOTS)

@@ -178,5 +178,4 @@ def predictive() -> xr.Dataset:
 
 
 def run_with(**groups: xr.Dataset) -> Run:
-    """A run with these groups."""
     return Run.of(with_groups(**groups))

@@ -28,14 +28,14 @@ RUNS = {
     "plain": (PLAIN, lambda: Run.of(run_tree())),
     "experiments": (f"{EXPERIMENTS} sphere", lambda: Run.of(with_typical_heads())),
     "ablation": ("ablation", lambda: run_with(ablation=made_up.ablation())),
-    "heads": ("ablation", lambda: run_with(ablation=made_up.ablation(parts="heads"))),
     "six rules": ("effective", lambda: run_with(effective=made_up.effective(RULES))),
     "sets": ("effective", lambda: run_with(effective=made_up.effective((), scope="L1H2"))),
     "layers": ("effective_layers", lambda: run_with(effective=made_up.effective_layers())),
     "normaliser": ("normaliser", lambda: run_with(normaliser=made_up.normaliser())),
-    "one of normaliser": ("normaliser", lambda: run_with(normaliser=made_up.normaliser(1))),
 }
 SLOW_RUNS = {
+    "heads": ("ablation", lambda: run_with(ablation=made_up.ablation(parts="heads"))),
+    "one of normaliser": ("normaliser", lambda: run_with(normaliser=made_up.normaliser(1))),
     "window": (PLAIN, lambda: Run.of(run_tree(window=40)["40"])),
     "one document": (f"{EXPERIMENTS} sphere", lambda: Run.of(experimented(documents=1))),
     "window of experiments": (EXPERIMENTS, lambda: Run.of(experimented(window=40)["40"])),

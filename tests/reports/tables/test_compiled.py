@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from support import optional_groups
 from support.comparisons import compared, of_many, shorter
 from support.experiments import full
 from support.latex import compiled, complaints, needs_latex, pages
 from support.places import ROOT
-from support.reports_tree import plain_tree, run_tree
+from support.reports_tree import plain_tree, run_tree, with_groups
 from support.spine import Finished
-from support.verdicts import judged
+from support.verdicts import verdicts
 
 import geostat as gs
 from empirical.store.store import Store
@@ -36,7 +37,6 @@ NUMBERS = [
 
 
 def in_both_papers(test):
-    """Run a slow test of LaTeX for papers with one and with two columns."""
     return needs_latex(pytest.mark.slow(pytest.mark.parametrize("columns", [1, 2])(test)))
 
 
@@ -79,7 +79,8 @@ def of_run(tree: xr.DataTree) -> list[Table]:
 def all_tables(
     finished: Finished, tree: xr.DataTree, model_folder: Path, text_folder: Path
 ) -> list[Table]:
-    """Return tables of a small run, of made-up runs, of studies and of comparisons."""
+    names = ("ablation", "effective", "normaliser", "predictive")
+    optional = {name: getattr(optional_groups, name)() for name in names}
     study = gs.whatif({"N": [2, 4], "beta": [0.5, 1.0]}, base={"L": 16, "d": 16}, edition="sharp")
     both = compared(finished.store, shorter(finished.store, model_folder, text_folder))
     many = of_many(both, 6).copy(deep=True)
@@ -89,7 +90,7 @@ def all_tables(
         odd_table(),
         *of_run(tree),
         *of_run(hostile_run()),
-        *of_run(judged()),
+        *of_run(with_groups(verdicts=verdicts(), **optional)),
         *sink_and_regimes.tables(Run.of(full())),
         *separability.tables(Run.of(full())),
         table_of_study(study),
@@ -146,14 +147,6 @@ def test_the_tables_of_the_built_in_run_compile(tmp_path: Path, columns: int):
     log = compiled(tmp_path, document(of_run(tree), columns), passes=2)
     assert complaints(log, last=True) == []
     assert pages(log) > 20
-
-
-@needs_latex
-@pytest.mark.slow
-@pytest.mark.parametrize("lacking", PACKAGES)
-def test_latex_terminates_without_a_package(tmp_path: Path, all_tables: list[Table], lacking: str):
-    without = document(all_tables, 1).replace(f"\\usepackage{{{lacking}}}", "")
-    compiled(tmp_path, without)  # terminates within the time limit
 
 
 def test_a_file_names_its_packages(all_tables: list[Table]):
