@@ -17,7 +17,7 @@ import geostat as gs
 PAGES = sorted(DOCS.rglob("*.md"))
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SLOW = {"your_model.md", "own_tolerances.md"}
-SLOW |= {"head_function.md"}  # as the example of gs.ablate
+SLOW |= {"head_function.md", "effective_size.md"}  # as the examples of gs.ablate, gs.effective
 SLOW |= {"tensors_from_elsewhere.md"}  # tests/docs/test_tensors_page.py
 """Pages whose code measures or confronts a run."""
 FRONT = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
@@ -106,11 +106,6 @@ def sentences(text: str) -> list[str]:
         for sentence in re.split(r"(?<=[.?!:])[*)]*\s+(?=[A-Z*`\[(“])", " ".join(paragraph.split()))
         if len(sentence.split()) > 2
     ]
-
-
-def test_tables_and_code_are_not_sentences():
-    text = "# Head\n\nOne two three. Four five six\nseven.\n\n| a | b |\n\n    code\n\n- A b c.\n"
-    assert sentences(text) == ["One two three.", "Four five six seven.", "- A b c."]
 
 
 def lengths(page: Path) -> list[int]:

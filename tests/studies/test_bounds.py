@@ -22,7 +22,7 @@ from studies.verdicts import main
 N = np.array([1, 2, 5, 12, 30, 40])
 EVERY = np.ones((2, 2, N.size), dtype=bool)
 LOWER, UPPER = EVERY & (np.arange(2) == 0)[:, None], EVERY & (np.arange(2) == 1)[:, None]
-HEADS = 400
+HEADS = 200
 MOST = 0.05 + 3 * np.sqrt(0.05 * 0.95 / HEADS)
 
 

@@ -7,7 +7,7 @@ from scipy.stats import binom
 
 from studies.norms import REQUIRED, SETTINGS, draw, main, study
 
-HEADS = 300
+HEADS = 200
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)

@@ -33,15 +33,6 @@ def test_expected_cosine_of_gaussian_vectors_equals_simulation():
             assert expected == pytest.approx(seen.mean(), abs=4 * seen.std() / np.sqrt(len(x)))
 
 
-@pytest.mark.parametrize("rho", [-0.7, 0.2, 0.9])
-def test_expected_cosine_has_the_known_bias(rho):
-    d = 4000
-    assert rho - similarity.expected_cosine(rho, d) == pytest.approx(
-        rho * (1 - rho**2) / (2 * d), rel=0.01
-    )
-    assert similarity.expected_cosine(1.0, 64) == pytest.approx(1.0)
-
-
 def test_simulated_heads_are_reduced_like_a_capture():
     drawn = similarity.draw(OFFSET, 3, 2, seed=4)
     gram = similarity.fitted_gram("offset", 65, 0.3, 0.1, 1.0, 0.15)

@@ -44,8 +44,8 @@ def test_most_effects_at_the_detection_limit_are_detected():
 @pytest.mark.parametrize("oscillation", ["absent", "strong"])
 def test_a_small_study_recovers_the_planted_values(oscillation):
     setting = weights.PlantedWeights(tokens=257, oscillation=oscillation, growth="strong")
-    tally = weights.recover(setting, 16, seed=3)
-    assert tally.counts["95% interval of p_base covers"][1] == 16
+    tally = weights.recover(setting, 8, seed=3)
+    assert tally.counts["95% interval of p_base covers"][1] == 8
     for question, least in (
         ("95% interval of p_base covers", 0.7),
         ("95% interval of eta_tail covers", 0.7),
