@@ -14,13 +14,6 @@ SIGNS = {
     **{"a_max_out": "-", "a_max_in": "-", "S_in": "-", "beta": "+", "rho_0": "0"},
 }
 
-VERDICTS = {
-    **dict.fromkeys(("d", "N", "rho_0"), "conditional"),
-    **dict.fromkeys(("L", "a_min_in", "a_max_out"), "right"),
-    **dict.fromkeys(("a_0", "beta", "profile: peaks"), "true of the bound"),
-    "profile: valleys": "wrong",
-}
-
 
 def test_signs_of_the_printed_lower_bound_are_decided_by_sympy() -> None:
     assert {name: sign_of(terms) for name, terms in printed_partials().items()} == SIGNS
@@ -44,6 +37,5 @@ def test_chain_rule_terms_add_up_to_the_derivative_in_the_catalogue(name: str) -
     assert total != 0
 
 
-def test_the_verdicts_of_docs_stand_with_the_rows() -> None:
-    assert {one.name: one.verdict for one in ROWS} == VERDICTS
+def test_the_verdicts_stand_with_the_rows() -> None:
     assert all(f"| {one.verdict} | {one.settled} |" in settled() for one in ROWS)

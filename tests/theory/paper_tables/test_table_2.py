@@ -69,11 +69,6 @@ def test_composition_changes_at_m1_m2_m3(profile: WeightProfile) -> None:
         closed[MEANINGS[name].symbol] = stated
 
 
-def test_integer_positions_cannot_tell_a_frequency_from_its_alias() -> None:
-    omega, i = symbols.omega, symbols.i
-    assert sp.cos(sp.expand((2 * sp.pi - omega) * i)) == sp.cos(i * omega)
-
-
 def test_in_a_tail_the_margin_falls_and_the_scale_rises() -> None:
     # Δ = x^(2m−2) (1 − 2e^{−β} x^(2−m) (1 − x^m)/(1 − x)): both factors fall in m while Δ > 0; B
     # gains x^(m+1).
