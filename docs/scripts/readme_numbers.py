@@ -16,7 +16,9 @@ import xarray as xr
 import geostat as gs
 
 README: Final = Path(__file__).parents[2] / "README.md"
-SECTION: Final = re.compile(r"## What it found\n(.*?)\n\[All findings", re.DOTALL)
+SECTIONS: Final = re.compile(
+    r"\*\*Result for .*?: (.*?)\n\n.*?## What it found\n(.*?)\n\[All findings", re.DOTALL
+)
 NUMBER: Final = re.compile(r"\d[\d,]*(?:\.\d+)?(?: ± \d+\.\d+)?%?")
 
 
@@ -43,6 +45,10 @@ def _with_error(value: float, error: float) -> str:
 def _precision(tree: xr.DataTree) -> str:
     value, error = (_at(tree, "summary", f"precision_{part}", n=2) for part in ("mean", "se"))
     return _with_error(value, error)
+
+
+def _null(null: str) -> Callable[[xr.DataTree], str]:
+    return lambda tree: f"{_at(tree, 'summary', 'precision_null', null=null, n=2):.2f}"
 
 
 def _lowest(tree: xr.DataTree) -> str:
@@ -76,16 +82,34 @@ def _size(*names: str) -> Callable[[xr.DataTree], str]:
 
 
 QUOTED: Final = (
+    Quoted(
+        "contain {} of Recall values;",
+        "coverage",
+        "R inside, sharp, exponential",
+        _inside("recall_inside", "exponential"),
+    ),
+    Quoted(
+        "{} are expected",
+        "coverage",
+        "R drawn inside, sharp, exponential",
+        _inside("recall_drawn_inside", "exponential"),
+    ),
     Quoted("{} documents of", "the page", "header", _size("document")),
     Quoted("documents of {} tokens", "the page", "header", _size("position")),
     Quoted("{} heads, which", "separability", "caption", _size("layer", "head")),
     Quoted("share {} KV heads.", "norms", "column heads", _size("layer", "kv_head")),
     Quoted("Precision is {} at N = 2", "separability", "P measured, N = 2", _precision),
     Quoted(
-        "random selection has {}.",
+        "random selection has {}, but",
         "separability",
         "P random selection, N = 2",
-        lambda tree: f"{_at(tree, 'summary', 'precision_null', null='random_selection', n=2):.2f}",
+        _null("random_selection"),
+    ),
+    Quoted(
+        "random direction have {}.",
+        "separability",
+        "P random directions, N = 2",
+        _null("random_directions"),
     ),
     Quoted("lowest at N = {}.", "scoreboard", "separability is highest …", _lowest),
     Quoted("variation is {};", "norms", "CV_token, median", _median("norms", "cv_token", ".0%")),
@@ -93,16 +117,22 @@ QUOTED: Final = (
     Quoted("of {} KV heads. The", "norms", "column heads", _size("layer", "kv_head")),
     Quoted("small in {} of them", "verdicts", "norms.sink, holds", _heads("norms.sink", "holds")),
     Quoted(
-        "cosine by {} in the median",
+        "cosine by {}, a constant",
         "similarity",
         "exponential form: MAE_lag, median",
         _median("similarity", "mae_by_lag", ".3f", gram="exponential"),
     ),
     Quoted(
-        "misses it by {}.",
+        "one parameter) by {},",
+        "similarity",
+        "constant: MAE_lag, median",
+        _median("similarity", "mae_by_lag", ".4f", gram="constant"),
+    ),
+    Quoted(
+        "(two) by {}.",
         "similarity",
         "form with an offset: MAE_lag, median",
-        _median("similarity", "mae_by_lag", ".3f", gram="offset"),
+        _median("similarity", "mae_by_lag", ".4f", gram="offset"),
     ),
     Quoted(
         "holds in {} and",
@@ -150,9 +180,9 @@ STATED: Final = ("N = 2", "5%", "; 1 means", "decay to 0", "instead of to 0")
 
 
 def section(text: str) -> str:
-    """Return the findings section of README as one line."""
-    match = SECTION.search(text)
-    return " ".join(match.group(1).split()) if match else ""
+    """Return the result and the findings section of README as one line."""
+    match = SECTIONS.search(text)
+    return " ".join(" ".join(match.groups()).split()) if match else ""
 
 
 def quoted(number: Quoted, text: str) -> str:
