@@ -418,7 +418,7 @@ def document(tally: Tally, *, rows: int, seed: int, draws: int) -> str:
             "## Corrected and sharp statements",
             "",
             (
-                f"Target: none violated. Seen: {count} of {total:,} cells,"
+                f"Target: none violated. Found: {count} of {total:,} cells,"
                 f" {'met' if count == 0 else '**missed**'}."
             ),
             "",

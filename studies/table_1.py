@@ -250,7 +250,7 @@ def markdown(effects: list[Effect], points: int = POINTS, draws: int = DRAWS) ->
         "",
         (
             "| parameter raised | printed | symbolic | printed bound | sharp bound | truth | mean"
-            " change of E P | of E R | verdict | settled |"
+            " change of E P | of E R | verdict | conclusion |"
         ),
         "|---|---|---|---|---|---|---|---|---|---|",
     ]

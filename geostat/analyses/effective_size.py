@@ -46,7 +46,7 @@ def curve_of(
 
 
 def rises(plain: FloatArray, losses: Mapping[int, FloatArray]) -> dict[int, FloatArray]:
-    """Return the relative rise of the loss, (document,), by N."""
+    """Return the relative loss increase, (document,), by N."""
     return {n: loss / plain - 1 for n, loss in sorted(losses.items())}
 
 

@@ -39,6 +39,7 @@ from geostat.bounds.head import MEASURED, FittedHead, Groups, document_weights
 from geostat.datasets.overlap import Progress, overlapped, part_of
 from geostat.datasets.separability import (
     ALL_BOUNDS,
+    LABELS,
     SIDES,
     WITH_F,
     bound_attributes,
@@ -58,7 +59,7 @@ CURVE: Final = ("layer", "head", "n_envelope")
 
 def _records(statistic: str) -> tuple[Quantity, ...]:
     """Return the records of a statistic's bounds, gaps and curves."""
-    label, attributes = statistic.replace("_", " "), statistic_attributes(statistic)
+    label, attributes = LABELS[statistic], statistic_attributes(statistic)
 
     def measured(name: str, long_name: str, dims: tuple[str, ...] = DIMS) -> Quantity:
         return Quantity(name, long_name, dims=dims, **attributes)

@@ -17,6 +17,7 @@ import xarray as xr
 from empirical.schema import SEPARABILITY, Quantity
 from geostat.bounds.gaps import clustered_share, standard_error
 from geostat.datasets.separability import (
+    LABELS,
     MEASURED,
     SIDES,
     STATISTICS,
@@ -39,7 +40,7 @@ DRAWN: Final = {
 
 def _records(statistic: str) -> Iterator[Quantity]:
     """Yield the records of a statistic's mean bounds and coverage."""
-    label, errors = statistic.replace("_", " "), "standard error over kv_heads of the "
+    label, errors = LABELS[statistic], "standard error over KV heads of the "
     inside = f"share of cells with measured {label} inside its bounds"
     gap = f"share of cells with {label} inside, heads drawn from Model G minus measured heads"
     rows = {

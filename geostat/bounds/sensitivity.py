@@ -20,7 +20,7 @@ from empirical.schema import Quantity
 from geostat.bounds.by_document import evaluate, inner_grid
 from geostat.bounds.head import Groups, document_weights, fitted_norms, fitted_parameters
 from geostat.datasets.overlap import Progress, overlapped, tracked
-from geostat.datasets.separability import BOUNDS, STATISTICS
+from geostat.datasets.separability import BOUNDS, STATISTICS, bound_attributes
 from geostat.datasets.tokens import kv_head_of_head, layer_tokens, select_heads
 from geostat.datasets.variable import join_rows, sizes_along, variables, words_along
 from geostat.statistics.losses import mean_over_documents
@@ -43,7 +43,7 @@ _STEP: Final = ("layer", "parameter", "step")
 VARIABLES: Final = (
     *(
         Quantity(
-            *(name, f"sharp {name.replace('_', ' ')} with one parameter changed"),
+            *(name, f"sharp {bound_attributes(name)['long_name']}, one parameter changed"),
             equation="Theorems 1-2",
             dims=(*_STEP, "n_envelope"),
         )

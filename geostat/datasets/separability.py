@@ -26,6 +26,13 @@ LETTERS: Final = {
     "f_inner": r"F(r_{\min})",
 }
 """LaTeX symbols."""
+LABELS: Final = {
+    "precision": "precision",
+    "recall": "recall",
+    "f_outer": "F at the outer radius",
+    "f_inner": "F at the inner radius",
+}
+"""Words for a statistic in long names."""
 _EQUATIONS: Final = {
     "precision": "(12)-(13)",
     "recall": "(14)-(15)",
@@ -58,7 +65,7 @@ def bound_attributes(bound: str) -> dict[str, Any]:
     'lower bound on expected recall'
     """
     statistic, _, side = bound.rpartition("_")
-    words = {"long_name": f"{side} bound on expected {statistic.replace('_', ' ')}"}
+    words = {"long_name": f"{side} bound on expected {LABELS[statistic]}"}
     return (
         words | statistic_attributes(statistic) | {"symbol": rf"\mathbb{{E}}{LETTERS[statistic]}"}
     )

@@ -200,7 +200,8 @@ class Requirement:
         result, total = share(verdicts, self.claim, self.answer)
         met = result >= self.least
         untested = total - int(verdicts["tested"].sel(claim=self.claim).sum())
-        heads = f"{total} heads" + f" ({untested} without an estimate)" * (untested > 0)
+        unit = "KV heads" if unit_of(self.claim) == "kv_head" else "heads"
+        heads = f"{total} {unit}" + f" ({untested} without an estimate)" * (untested > 0)
         required = f"{'meeting the required' if met else 'required at least'} {self.least:.1%}"
         return met, f"{self.claim} {self.answer} in {result:.1%} of {heads}, {required}"
 

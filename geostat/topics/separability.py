@@ -144,8 +144,8 @@ def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, To
         )
         where = "at this size" if len(quoted) == 1 else "at these two sizes"
         text += (
-            f" By chance, Precision {where} is {selection} for randomly selected tokens and"
-            f" {random_directions} for value vectors of random direction."
+            f" For randomly selected tokens, Precision {where} is {selection}; for value vectors of"
+            f" random direction, {random_directions}."
         )
     return text
 
@@ -181,11 +181,11 @@ def lowest_between(tree: xr.DataTree) -> Finding:
     return Finding(
         by_rule(confirmed=between and gap > margin, contradicted=gap < -margin),
         f"Precision {high} at N = {int(first['n'])}, {low} at N = {int(lowest['n'])}",
-        _lowest_by_chance(curve),
+        _lowest_of_baselines(curve),
     )
 
 
-def _lowest_by_chance(summary: xr.Dataset) -> str:
+def _lowest_of_baselines(summary: xr.Dataset) -> str:
     """Say at which N Precision of each null baseline is lowest; "" without baselines."""
     if "precision_null" not in summary:
         return ""
@@ -200,7 +200,7 @@ def _lowest_by_chance(summary: xr.Dataset) -> str:
         and (curve := summary["precision_null"].sel(null=null)).notnull().any()
     }
     where = " and ".join(f"N = {n} ({name})" for name, n in lowest.items())
-    return f"By chance Precision is lowest at {where}." if where else ""
+    return f"Precision of the null baselines is lowest at {where}." if where else ""
 
 
 @statement(

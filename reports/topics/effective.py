@@ -101,7 +101,7 @@ def figure_effective(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
             style.nothing(axis, "not measured")
             continue
         _shares(axis, data, run.display.attrs["paper_effective"], mode)
-        style.size_axis(axis, float(data.attrs["tokens"]), "tokens kept $N$ (log)")
+        style.size_axis(axis, float(data.attrs["tokens"]), "selected tokens $N$ (log)")
         axis.set(yscale="log", ylabel="relative loss increase (log)", title=title)
     drawn = [axis for axis in axes if axis.get_legend_handles_labels()[1]]
     top = max(axis.get_ylim()[1] for axis in drawn)
@@ -291,15 +291,15 @@ def _sets(run: Run, data: xr.Dataset) -> Table:
         labels("scope", "scope"),
         labels("set", "set_rule"),
         labels("mode", "mode"),
-        Column("tokens kept", lambda row: number(float(row["set_size"].mean()))),
+        Column("selected tokens", lambda row: number(float(row["set_size"].mean()))),
         estimates("loss increase", "set_loss_rise"),
         intervals("95%", "set_loss_rise"),
     )
     caption = (
         "Every query keeps the tokens with non-zero weight under sparsemax or 1.5-entmax of the"
-        " same logits, with their softmax weights. Tokens kept: mean over queries, heads, layers"
-        f" and {documents_of(data)}. Loss increase: relative, ± standard error over documents, with"
-        " its 95% interval."
+        " same logits, with their softmax weights. Selected tokens: mean over queries, heads,"
+        f" layers and {documents_of(data)}. Loss increase: relative, ± standard error over"
+        " documents, with its 95% interval."
     )
     title = "Sets selected by sparse alternatives to softmax"
     rows = each(data, "scope", "set_rule", "mode", known="set_loss_rise")

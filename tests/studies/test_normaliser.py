@@ -85,7 +85,7 @@ def test_errata_of_the_normaliser_are_numbered_from_101():
 
 def test_the_document_is_written(tally, tmp_path):
     text = document(tally, rows=ROWS, seed=7, draws=200)
-    assert "Target: none violated. Seen: 0 of" in text
+    assert "Target: none violated. Found: 0 of" in text
     main([str(tmp_path / "page.md"), "--rows", "2", "--draws", "20", "--seed", "3"])
     assert (tmp_path / "page.md").read_text(encoding="utf-8").startswith("# Normaliser against")
     with pytest.raises(SystemExit):
@@ -96,6 +96,6 @@ def test_the_page_in_docs_counts_two_thousand_rows_and_meets_its_target():
     # Written by .venv/bin/python -m studies.normaliser docs/studies/normaliser.md
     page = (DOCS / "studies" / "normaliser.md").read_text(encoding="utf-8")
     assert "**Rows.** 2,000 each, seed 0" in page
-    assert "Target: none violated. Seen: 0 of" in page
+    assert "Target: none violated. Found: 0 of" in page
     for name in BOUNDS:
         assert f"| {name} |" in page

@@ -298,7 +298,7 @@ def sink_left_out() -> Numbers:
 
 
 def literal() -> Numbers:
-    """Erratum 20: assumption 2 to the letter."""
+    """Erratum 20: assumption 2 taken literally."""
     head, summary = head_of(*short_sink(), [0, 1])
     distance = squared_distances(head, summary)
     true = 2 / (2 + int((distance[2:] <= distance[:2].max()).sum()))

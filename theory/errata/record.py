@@ -46,7 +46,7 @@ class Erratum:
     what: str
     given: str
     shown_by: str
-    compared: tuple[str, str] = ("as printed", "in truth")
+    compared: tuple[str, str] = ("as printed", "correct")
     digits: int = 6
 
     def __post_init__(self) -> None:

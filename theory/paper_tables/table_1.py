@@ -110,11 +110,17 @@ ROWS: tuple[Row, ...] = (
         "↑ (often strong gain)",
         "+",
         "true of the bound",
-        "right on the bound if B leaves the sink out, mixed if not, and reversed in truth",
+        "right on the bound if B leaves the sink out, mixed if not, and reversed for the quantity",
     ),
     Row("a_min_in", "↑", "+", "right", "right at fixed S_in"),
     Row("a_max_out", "↑ when smaller", "-", "right", "right"),
-    Row("beta", "↑", "+", "true of the bound", "right on the bound, mostly reversed in truth"),
+    Row(
+        "beta",
+        "↑",
+        "+",
+        "true of the bound",
+        "right on the bound, mostly reversed for the quantity",
+    ),
     Row(
         "profile: peaks", "peaks entering I_N: ↑", "+", "true of the bound", "unsupported as stated"
     ),
@@ -124,8 +130,8 @@ ROWS: tuple[Row, ...] = (
         "(33): recall falls for ρ₀ < 0",
         "+",
         "conditional",
-        "right in truth where the sink is selected, reversed where it is not; the printed lower"
-        " bounds contain no ρ₀ and predict nothing",
+        "right for the quantity where the sink is selected, reversed where it is not; the printed"
+        " lower bounds contain no ρ₀ and predict nothing",
     ),
 )
 """Arrows of Table 1 and of eq. (33)."""
@@ -145,7 +151,7 @@ def signs(row: Row) -> str:
 def settled() -> str:
     """Return Table 1 with its symbolic signs and recorded verdicts as Markdown."""
     lines = [
-        "| parameter raised | printed | symbolic | verdict | settled |",
+        "| parameter raised | printed | symbolic | verdict | conclusion |",
         "|---|---|---|---|---|",
     ]
     lines += [

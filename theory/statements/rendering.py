@@ -89,7 +89,7 @@ def render_erratum(erratum: Erratum, style: Style) -> str:
     Example:
         >>> from theory import find_erratum, render_erratum
         >>> render_erratum(find_erratum(3), "text").splitlines()[-1].strip()
-        'example: four tokens, N = 2. Tokens outside I_N: 1 (as printed), 2 (in truth).'
+        'example: four tokens, N = 2. Tokens outside I_N: 1 (as printed), 2 (correct).'
     """
     _check_style(style)
     if style == "json":

@@ -171,7 +171,7 @@ DIFFERENCE = _appendix(
     ("X[i, j]", "X_{ij}"),
     "=",
     as_written(lambda: a[j] ** 2 - a[i] ** 2 - 2 * SumOver(Inner(y[k], y[j] - y[i]), k, I_N)),
-    "X_ij = D_j − D_i; a number, not a random variable, if Assumption 2 is read to the letter",
+    "X_ij = D_j − D_i; a number, not a random variable, if Assumption 2 is taken literally",
     "norm²",
 )
 

@@ -51,7 +51,7 @@ DELTA = _defined("Delta", "8", (6,), conditions=CONTENT)(
 )
 """Positive: selected tokens are nearer to s than the rest."""
 DELTA_0_IN = _defined(
-    "Delta_0_in", "8", (2, 16, 19), of="Delta_0", conditions="to the letter of (8)"
+    "Delta_0_in", "8", (2, 16, 19), of="Delta_0", conditions="(8) taken literally"
 )(as_written(lambda: a_0**2 - (S_in * rho_in) ** 2))
 DELTA_0_OUT = _defined_in_appendix(
     "Delta_0_out",

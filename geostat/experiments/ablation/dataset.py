@@ -46,19 +46,19 @@ CELLS: Final = quantities(
 )
 BUDGETS: Final = quantities(
     r"""
-    budget_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}} | relative rise of the loss under a budget
+    budget_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}} | relative loss increase under a budget
         of tokens per head, mean over documents | estimated
-    budget_less_mass | 1 | \Delta \Delta\mathrm{NLL}_{\mathrm{rel}} | rise of the loss minus the
-        rise with equal selected mass, mean over documents | estimated
+    budget_less_mass | 1 | \Delta \Delta\mathrm{NLL}_{\mathrm{rel}} | loss increase minus the
+        increase with equal selected mass, mean over documents | estimated
     """,
     dims=("mode", "budget", "way"),
 )
 REGIME: Final = quantities(
     r"""
-    regime_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}} | relative rise of the loss with ablated
+    regime_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}} | relative loss increase with ablated
         heads of a regime, mean over documents | estimated
     regime_heads | 1 | - | number of ablated heads | dims: regime
-    drawn_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}} | mean relative rise of the loss with as many
+    drawn_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}} | mean relative loss increase with as many
         randomly drawn heads ablated | dims: regime cut draw
     drawn_p | 1 | p | two-sided permutation p-value of the regime against draws of as many random
         heads
@@ -94,7 +94,7 @@ def ablation_dataset(
     Args:
         losses: losses by intervention, (document,) each; PLAIN without ablation.
         features: as of `heads.features_of`, at every measured N and budget.
-        tau: relative rise of the loss that defines N* of a head.
+        tau: relative loss increase that defines N* of a head.
         attributes: attributes of the dataset, with `context_tau` and `greedy_sizes`, the N of the
             losses behind greedy budgets. A mode without greedy budgets for these N uses its last.
 

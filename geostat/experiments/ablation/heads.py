@@ -139,7 +139,7 @@ class Heads:
     """Table of heads: loss increases from ablation, and features."""
 
     rise: FloatArray
-    """Relative rise of the loss with only this head ablated, (document, size, head)."""
+    """Relative loss increase with only this head ablated, (document, size, head)."""
     outcome: Callable[[FloatArray], FloatArray]
     """Function from mean rises, (size, head), to the outcome, (head,)."""
     features: Mapping[str, FloatArray]
@@ -321,7 +321,7 @@ GAIN: Final = "geometry adds"
 """Last label along `predictor`: R² of weights and geometry minus R² of weights."""
 HEADS: Final = quantities(
     r"""
-    head_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}} | relative rise of the loss with only this
+    head_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}} | relative loss increase with only this
         head at N selected tokens, mean over documents | dims: mode n layer head | estimated
     head_n_star | tokens | N^*_\tau | smallest evaluated N from which the rise is at most tau; the
         window if there is none | estimated
@@ -408,7 +408,7 @@ def heads_dataset(
     Args:
         losses: losses by intervention, (document,) each; PLAIN without ablation.
         features: as of `features_of`, at every N at which all heads were ablated.
-        tau: relative rise of the loss that defines N* of a head.
+        tau: relative loss increase that defines N* of a head.
     """
     by_mode = sizes_held(losses, features["regime"].shape)
     if not by_mode:

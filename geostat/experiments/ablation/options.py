@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PARTS: Final = ("heads", "budgets", "regimes", "context")
 CONTEXT_TAU: Final = 0.05
-"""Relative rise of the loss that defines N* of a context."""
+"""Relative loss increase that defines N* of a context."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class AblateOptions(InterventionOptions):
         "Treatment of unselected tokens: renormalisation, deletion or both.",
     )
     sizes: Any = option("1,8,64", "Sizes N at which single heads are ablated.")
-    tau: float = option(0.001, "Relative rise of the loss that defines N* of a head.")
+    tau: float = option(0.001, "Relative loss increase that defines N* of a head.")
     budgets: Any = option(
         "8,16,32", "Budgets, as mean N over heads; regimes are ablated at the smallest."
     )
@@ -162,8 +162,8 @@ def ablate(
     Raises:
         InputError, StoreError, TypeError: as of `geostat.effective`.
 
-    >>> run = ablate("model", documents="notes", count=2, length=40, out="cut", sizes=[1], tau=.5,
-    ...              parts="heads")
+    >>> run = ablate("model", documents="notes", count=2, length=40, out="ablation", sizes=[1],
+    ...              tau=.5, parts="heads")
     >>> run["ablation"]["head_rise"].dims
     ('mode', 'n', 'layer', 'head')
     """

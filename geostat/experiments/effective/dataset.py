@@ -40,7 +40,7 @@ SOURCE: Final = "arXiv 2609.37879"
 GEOMETRY: Final = quantities(
     r"""
     rank_correlation | 1 | \rho_S | rank correlation over N (powers of two) of a curve, mean over
-        heads and documents, with the mean relative rise of the loss | estimated
+        heads and documents, with the mean relative loss increase | estimated
     sizes | 1 | - | number of sizes N in the correlation | dims: mode range | none
     """,
     dims=("mode", "statistic", "range"),
@@ -115,12 +115,12 @@ VARIABLES: Final = quantities(
         none
     loss | nats | \mathrm{NLL}(N) | mean next-token loss with N selected tokens for every query of
         the scope | dims: scope rule mode n document
-    loss_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}}(N) | relative rise of the loss with N selected
+    loss_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}}(N) | relative loss increase with N selected
         tokens, mean over documents | dims: scope rule mode n | estimated
-    n_star | tokens | N^*_\tau | effective attention set size: smallest N from which the loss rises
-        by at most tau | dims: scope rule mode tau | estimated
-    steps_up | 1 | - | number of steps between evaluated N at which the loss rises with N | none
-    largest_step_up | 1 | \max \delta \Delta\mathrm{NLL}_{\mathrm{rel}} | largest rise of the
+    n_star | tokens | N^*_\tau | effective attention set size: smallest N from which the loss
+        increases by at most tau | dims: scope rule mode tau | estimated
+    steps_up | 1 | - | number of steps between evaluated N at which the loss increases with N | none
+    largest_step_up | 1 | \max \delta \Delta\mathrm{NLL}_{\mathrm{rel}} | largest increase of the
         relative loss from one evaluated N to the next | none
     """,
     dims=("scope", "rule", "mode"),
@@ -129,7 +129,7 @@ VARIABLES: Final = quantities(
 SETS: Final = quantities(
     r"""
     set_loss | nats | - | mean next-token loss with the set selected by the rule
-    set_loss_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}} | relative rise of the loss with the set
+    set_loss_rise | 1 | \Delta\mathrm{NLL}_{\mathrm{rel}} | relative loss increase with the set
         selected by the rule, mean over documents | dims: scope set_rule mode | estimated
     set_size | tokens | - | tokens in the set selected by the rule, mean over queries, heads and
         layers
@@ -167,7 +167,7 @@ def effective_dataset(
     sets = {cell: loss for cell, loss in losses.items() if not cell.n}
     scopes, modes = _words(losses, "scope"), _words(losses, "mode")
     coords = {
-        "tau": xr.Variable("tau", list(taus), {"long_name": "largest relative rise of the loss"}),
+        "tau": xr.Variable("tau", list(taus), {"long_name": "largest relative loss increase"}),
         "scope": words_along("scope", scopes, "layers and heads of the intervention"),
         "mode": words_along("mode", modes, "treatment of unselected tokens"),
     }

@@ -33,10 +33,10 @@ RULES: Final = (*RANKING_NAMES, "random", *SET_NAMES)
 @dataclass(frozen=True, kw_only=True)
 class EffectiveOptions(InterventionOptions):
     """Measure the effective attention set size: the fewest tokens that each query may keep before
-    the next-token loss rises by more than a share tau.
+    the next-token loss increases by more than a share tau.
     """
 
-    tau: Any = option(".01,.05,.10", "Largest relative rises of the loss, comma-separated.")
+    tau: Any = option(".01,.05,.10", "Largest relative loss increases, comma-separated.")
     rules: tuple[str, ...] = option(
         ("attention",),
         "Rule that selects the tokens of a query: attention, contribution, sink-orthogonal, recent,"
@@ -54,7 +54,8 @@ class EffectiveOptions(InterventionOptions):
     )
     regimes: tuple[str, ...] = option(
         (),
-        "Heads of a regime instead: retriever, mixer or reset; comma-separated or repeated.",
+        "Heads of a regime by size instead: retriever, mixer or reset; comma-separated or"
+        " repeated.",
         "--regime",
     )
     each: str = option(
@@ -100,7 +101,7 @@ class EffectiveOptions(InterventionOptions):
 
     @property
     def taus(self) -> tuple[float, ...]:
-        """Largest relative rises of the loss, ascending."""
+        """Largest relative loss increases, ascending."""
         try:
             taus = tuple(sorted({float(text) for text in self.tau.split(",")}))
         except ValueError:
@@ -228,9 +229,9 @@ def effective(
     """Measure the effective attention set size (arXiv 2609.37879), and return the run with
     /effective.
 
-    It is the fewest tokens that each query may keep before the next-token loss rises by more than
-    a share τ. The run is captured first, unless it exists at `out`. All losses are stored, so a
-    second call can add rules, layers or shares.
+    It is the fewest tokens that each query may keep before the next-token loss increases by more
+    than a share τ. The run is captured first, unless it exists at `out`. All losses are stored, so
+    a second call can add rules, layers or shares.
 
     Args:
         model, documents, tokenizer, hash_weights: as of `geostat.capture`; the model needs its

@@ -106,7 +106,7 @@ HEADS: Final = (
         none
     secondary_sinks | 1 | - | positions compressed in most documents, more often than by chance |
         Assumption 1.2
-    documents | 1 | K | documents that carry the head | none
+    documents | 1 | K | number of documents with data for the head | none
     cv_document | 1 | \mathrm{CV} | coefficient of variation of content norms, by document |
         dims: document layer kv_head
     lam_document | 1 | \lambda | sink norm over median content norm, by document | Assumption 1.2 |

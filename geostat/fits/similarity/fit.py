@@ -184,7 +184,7 @@ BY_HEAD: Final = (
         documents of the offset's gain
     offset_preferred | 1 | c \neq 0 | the offset's gain exceeds one standard error (by BIC with one
         document)
-    documents | 1 | K | documents that carry the head | none
+    documents | 1 | K | number of documents with data for the head | none
 """,
         equation="Assumption 2.1",
         dims=HEAD,

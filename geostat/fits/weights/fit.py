@@ -121,7 +121,7 @@ _BY_HEAD: Final = (
     converged | 1 | \mathrm{ok} | search and lmfit both converged
     zero_weight_share | 1 | \mathrm{P}(\alpha_i = 0) | share of content weights that are exactly 0,
         excluded from the mean log | none
-    documents | 1 | K | documents that carry the head | none
+    documents | 1 | K | number of documents with data for the head | none
     oscillation_p | 1 | p_{\omega} | p-value of an oscillation against surrogates with the
         residuals' autocorrelation
     growth_p | 1 | p_{\eta} | p-value of growth against surrogates with the residuals'
@@ -277,7 +277,7 @@ def _with_errors(records: Iterable[Quantity]) -> Iterator[Quantity]:
             yield replace(
                 plain,
                 name=f"{record.name}_se_tokens",
-                long_name=f"lmfit's standard error of {record.long_name}",
+                long_name=f"lmfit's standard error: {record.long_name}",
                 symbol=rf"\mathrm{{se}}_0({record.symbol})",
                 more={"note": "lmfit treats tokens as independent: too small"},
             )
@@ -285,13 +285,13 @@ def _with_errors(records: Iterable[Quantity]) -> Iterator[Quantity]:
             yield replace(
                 plain,
                 name=f"{record.name}_identified",
-                long_name=f"the data identify {record.long_name}",
+                long_name=f"identified by the data: {record.long_name}",
                 units="1",
             )
         if name in (*PARAMETERS, "growth"):
             yield _codes(
                 f"{record.name}_reason",
-                f"why there is no standard error of {record.long_name}",
+                f"reason for a missing standard error: {record.long_name}",
                 tuple(reason.name.lower() for reason in Reason),
                 symbol=record.symbol,
                 dims=record.dims,

@@ -30,7 +30,7 @@ def test_met_requirements_are_printed_and_unmet_ones_give_exit_code_3(
     lax.write_text('[norms.cv]\nat_most = 10\nsource = "test"\n', encoding="utf-8")
     words = argv('--no-swap --edition sharp --require "norms.cv holds 1" --quiet')
     unmet = ("--require", "norms.cv fails 1", "--tolerances", lax)
-    message = "geostat: norms.cv fails in 0.0% of 8 heads, required at least 100.0%.\n"
+    message = "geostat: norms.cv fails in 0.0% of 8 KV heads, required at least 100.0%.\n"
     assert geostat("confront", store, *words, *unmet) == Said(3, "", message)
     # The verdicts are written nevertheless.
     assert float(Store.open(store).read("verdicts")["tolerance"].sel(claim="norms.cv")) == 10
@@ -49,7 +49,7 @@ def test_met_requirements_are_printed_and_unmet_ones_give_exit_code_3(
     assert met.code == 0
     assert met.stdout.splitlines()[-2:] == [
         "required:",
-        "  norms.cv holds in 100.0% of 8 heads, meeting the required 100.0%",
+        "  norms.cv holds in 100.0% of 8 KV heads, meeting the required 100.0%",
     ]
 
 

@@ -125,7 +125,7 @@ def test_precision_is_lowest_between_only_if_the_gap_exceeds_its_error(curve, an
     chance = xr.DataArray([[1, 0.5, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]], dims=("null", "n"))
     summary = summary.assign(precision_null=chance).assign_coords(null=["random_selection"])
     assert separability.lowest_between(tree(summary=summary)).why == (
-        "By chance Precision is lowest at N = 3 (randomly selected tokens)."
+        "Precision of the null baselines is lowest at N = 3 (randomly selected tokens)."
     )
 
 
