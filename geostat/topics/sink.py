@@ -85,7 +85,7 @@ def sink_precision(tree: xr.DataTree) -> Finding:
     "abstract, §4.1, (14)-(15), (32)-(33)",
     "“the predicted link”, no number",
     "when ρ₀ alone rises by 0.1, in more than half of the heads a printed bound of Recall at"
-    " N = 3, cut to [0, 1], rises by more than 0.001 and none falls; contradicted if none rises"
+    " N = 3, clipped to [0, 1], rises by more than 0.001 and none falls; contradicted if none rises"
     " in more than half (erratum 30)",
 )
 def sink_predicted(tree: xr.DataTree) -> Finding:

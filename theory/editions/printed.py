@@ -1,4 +1,4 @@
-r"""Edition `printed`: values of eq. (8)-(17) of arXiv 2602.01893 to the letter, unclipped.
+r"""Edition `printed`: values of eq. (8)-(17) of arXiv 2602.01893 as printed, unclipped.
 
 Ambiguous definitions have an option for each reading: Δ₀ with ρ_out or ρ_in (erratum 2), B with or
 without the sink (erratum 15). An undefined term is dropped and its margin is NaN: Δ if I\0 is

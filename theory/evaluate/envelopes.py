@@ -1,7 +1,7 @@
 """Bounds on expected separability from α, norms and a Gram, for one head or many.
 
 `envelope` is the exact reference for one head; `envelopes` takes many heads that share a Gram and
-uses compiled kernels. Editions: `printed` (eq. (12)-(17) of arXiv 2602.01893 to the letter),
+uses compiled kernels. Editions: `printed` (eq. (12)-(17) of arXiv 2602.01893 as printed),
 `repaired`, `sharp`, `conditional`, and the approximation `predicted`. Imports numpy and
 scipy; numba lazily.
 """
