@@ -8,7 +8,10 @@ import xarray as xr
 from support.spine import Finished
 
 import geostat as gs
+from geostat.runs import accessor
 from geostat.topics.verdicts import recounted
+
+assert accessor.RunMethods
 
 
 @pytest.fixture
