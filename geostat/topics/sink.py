@@ -102,8 +102,8 @@ def sink_predicted(tree: xr.DataTree) -> Finding:
     moved = int((np.abs(lower[known]) > MOVES).sum())
     return Finding(
         by_majority(up, neither, heads),
-        f"with ρ₀ a bound of Recall rises and none falls in {up} heads, no bound rises in"
-        f" {neither}, of {heads}; the lower bound changes in {moved}",
+        f"with ρ₀ a bound of Recall rises and none falls in {up}, and no bound rises in {neither}"
+        f" of {heads} heads; the lower bound changes in {moved}",
         f"ρ₀ alone rises by {RISE}, at N = {SIZE}. Erratum 30 derives that the exact means rise"
         " with ρ₀.",
     )
