@@ -289,7 +289,7 @@ def _line(effect: Effect) -> str:
         f"{mean.precision:+.4f} ± {mean.precision_se:.4f}",
         f"{mean.recall:+.4f} ± {mean.recall_se:.4f}",
         effect.verdict,
-        effect.row.settled,
+        effect.row.corrected,
     ]
     return f"| {' | '.join(cells)} |"
 

@@ -71,7 +71,7 @@ def _verdicts(entries: Sequence[catalogue.Entry]) -> list[str]:
         if tuple(entries) == catalogue.find(f"Table {number}"):
             from theory.paper_tables import table_1, table_2
 
-            recorded = table_1.settled() if number == 1 else table_2.markdown()
+            recorded = table_1.markdown() if number == 1 else table_2.markdown()
             return [f"Verdict on this table:\n\n{recorded}"]
     return []
 

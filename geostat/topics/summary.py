@@ -70,7 +70,7 @@ READING: Final[Mapping[int, str]] = {
 
 def paper_for_readers() -> dict[str, str]:
     """Return the parts of a summary that depend on no run, as JSON: `errata` and `paper_tables`."""
-    from theory.paper_tables.settled import settled_tables  # sympy loads slowly
+    from theory.paper_tables.table_1 import corrected_tables  # sympy loads slowly
     from theory.statements import catalogue
 
     errata = []
@@ -78,7 +78,7 @@ def paper_for_readers() -> dict[str, str]:
         entry = catalogue.find_erratum(number)
         texts = {name: getattr(entry, name) for name in ("title", "printed", "true")}
         errata.append({"number": number, **texts, "reading": reading})
-    records = {"errata": errata, "paper_tables": settled_tables()}
+    records = {"errata": errata, "paper_tables": corrected_tables()}
     return {name: json.dumps(rows, ensure_ascii=False) for name, rows in records.items()}
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 
 import sympy as sp
 
+from theory.paper_tables.table_2 import TABLE_2
 from theory.symbolic import margins, theorems
 from theory.symbolic import symbols as s
 
@@ -31,7 +32,7 @@ class Row:
     printed: str
     claim: Sign
     verdict: Verdict
-    settled: str
+    corrected: str
 
 
 @cache
@@ -148,14 +149,32 @@ def signs(row: Row) -> str:
     return "; ".join(texts) or "–"
 
 
-def settled() -> str:
+def markdown() -> str:
     """Return Table 1 with its symbolic signs and recorded verdicts as Markdown."""
     lines = [
         "| parameter raised | printed | symbolic | verdict | conclusion |",
         "|---|---|---|---|---|",
     ]
     lines += [
-        f"| {row.name} | {row.printed} | {signs(row)} | {row.verdict} | {row.settled} |"
+        f"| {row.name} | {row.printed} | {signs(row)} | {row.verdict} | {row.corrected} |"
         for row in ROWS
     ]
     return "\n".join(lines)
+
+
+Rows = list[dict[str, str]]
+
+
+def corrected_tables() -> dict[str, Rows]:
+    """Return Tables 1 and 2 with verdicts and correct statements: rows by table, text by column.
+
+    >>> corrected_tables()["table_1"][0]["printed"]
+    '↑ exponentially'
+    """
+    first = [
+        {"raised": row.name, "printed": row.printed, "verdict": row.verdict, "true": row.corrected}
+        for row in ROWS
+    ]
+    columns = ("row", "sizes", "composition", "trend", "effect", "verdict", "true")
+    second = [{name: getattr(row, name) for name in columns} for row in TABLE_2]
+    return {"table_1": first, "table_2": second}

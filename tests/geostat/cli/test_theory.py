@@ -90,7 +90,7 @@ def test_tables_are_printed_with_their_verdicts():
     one, two = statement("table1"), statement("table 2")
     for row in ROWS:
         assert f"| {row.name} | {row.printed} |" in one
-        assert f"| {row.verdict} | {row.settled} |" in one
+        assert f"| {row.verdict} | {row.corrected} |" in one
     assert table_2.markdown() in two
     for name, style in (("table 1 row d", "text"), ("table 1", "latex"), ("12", "text")):
         assert "| verdict |" not in statement(name, style=style)
