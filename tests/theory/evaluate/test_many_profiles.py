@@ -15,8 +15,7 @@ from theory.head.results import BOUNDS, Validity
 
 SIZES = np.array([17, 1, 2, 39, 5, 5, 40, 41])
 KINDS = pytest.mark.parametrize(
-    ("dtype", "sink"),
-    [(dtype, sink) for dtype in (np.float32, np.float64) for sink in (0, 7, None)],
+    ("dtype", "sink"), [(np.float32, 0), (np.float64, 7), (np.float64, None)]
 )
 
 
@@ -51,6 +50,7 @@ def test_heads_of_one_gram_equal_one_by_one(dtype: type, sink: int | None) -> No
         {"edition": "sharp"},
         {"edition": "printed", "delta0": "in", "sink_in_b": False, "kappa": 0.3},
         {"edition": "sharp", "convention": "followup"},
+        {"edition": "repaired"},
     ]
     each = [{**choices, "sink": sink, "feasible": True} for choices in each]
     together = envelopes_by_edition(alpha, norms, gram, 16, SIZES, each)

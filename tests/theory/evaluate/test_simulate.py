@@ -48,10 +48,9 @@ def test_pairs_of_two_tokens_follow_the_law_exactly() -> None:
     assert abs(truth.recall[0] - bounds.recall_lower[0]) < 4 * truth.recall_se[0]
 
 
-@pytest.mark.parametrize("dimension", [16, 128])
-def test_repaired_lower_bounds_hold_for_independent_unit_directions(dimension: int) -> None:
+def test_repaired_lower_bounds_hold_for_independent_unit_directions() -> None:
     alpha = np.random.default_rng(4).dirichlet(np.full(12, 0.3))
-    case = (alpha, 1.0, np.eye(12), dimension, [1, 2, 3, 4, 6])
+    case = (alpha, 1.0, np.eye(12), 16, [1, 2, 3, 4, 6])
     truth = simulate(*case, draws=4000, directions="unit")
     assert_holds(envelope(*case, edition="repaired"), truth, sides=("lower",), slack=1e-12)
 
