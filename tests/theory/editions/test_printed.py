@@ -123,6 +123,21 @@ def test_scalars_equal_exact_arithmetic() -> None:
         close(feasible_edge(number(beta), int(length)), number(edge))
 
 
+def test_the_shift_by_the_sinks_cosine_equals_exact_arithmetic() -> None:
+    given_values = CASES["S4_sink_shift"]["input"]
+    a, n = array(given_values["a"]), len(given_values["I"])
+
+    def mean_distances(rho0: float) -> np.ndarray:
+        gram = 0.25 ** np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
+        gram[0, 1:] = gram[1:, 0] = rho0
+        head = ranked(np.arange(4), a, gram, 0)
+        summary = summarise(head, np.array([n]))
+        return summary.sigma_ss[0] + head.a**2 - 2 * summary.sigma[0]
+
+    shift = mean_distances(number(given_values["rho0"])) - mean_distances(0.0)
+    close(shift, array(CASES["S4_sink_shift"]["expected"]["shift_D"]), atol=1e-15)
+
+
 def exact_head(head: RationalHead) -> tuple[Ranked, Summary, dict, dict]:
     """Return the numeric head, its summary, the members of each set, and the values of every
     indexed symbol.
