@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         "test_truth.py",
         "test_predict.py",
         "test_overall.py",
-        "experiments/ablation/test_ablation.py",
+        "studies/test_audit.py",
     )
 
     def place(item: pytest.Item) -> int:
