@@ -12,7 +12,7 @@ from support.families import builtin_model
 from support.raising import refused
 
 from empirical.sources import builtin
-from empirical.sources.builtin import KINDS, all_kinds, named, topics
+from empirical.sources.builtin import CODE, DESCRIBED, KINDS, all_kinds, named, topics
 from empirical.sources.windows import windows
 
 PARAGRAPH = 100
@@ -38,6 +38,12 @@ def test_no_two_documents_share_a_paragraph():
         for paragraph in {" ".join(part.split()) for part in document.text.split("\n\n")}:
             if len(paragraph) > PARAGRAPH:
                 assert where.setdefault(paragraph, document.name) == document.name
+
+
+def test_no_module_gives_two_kinds_and_all_are_of_the_standard_library():
+    described, code = set(DESCRIBED.split()), set(CODE.split())
+    assert not described & code
+    assert described | code <= sys.stdlib_module_names
 
 
 @pytest.mark.slow
@@ -72,7 +78,9 @@ def test_a_built_in_text_is_found_by_name():
         named("builtin:poems")
 
 
-def test_a_python_without_sources_is_reported_in_one_line(tmp_path, monkeypatch):
+def test_a_python_without_sources_is_reported_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(builtin.sysconfig, "get_path", lambda name: str(tmp_path))
     with refused(rf"^{tmp_path}/calendar.py: cannot be read \(No such file or .*builtin:topics"):
         list(named("builtin:code"))

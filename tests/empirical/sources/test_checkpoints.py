@@ -62,6 +62,7 @@ def change(folder: Path, act: Callable[[Tensors], object]) -> None:
 
 V_PROJ = "model.layers.1.self_attn.v_proj.weight"
 CHANGES: list[tuple[Callable[[Tensors], object], str]] = [
+    (lambda held: held.pop(V_PROJ), f"1 weight is missing ({V_PROJ})."),
     (lambda held: held.pop("lm_head.weight"), "1 weight is missing (lm_head.weight)."),
     (lambda held: held.update(score=torch.ones(3)), "1 weight is unknown (score)."),
     (
@@ -81,7 +82,9 @@ CHANGES: list[tuple[Callable[[Tensors], object], str]] = [
 
 
 @pytest.mark.parametrize(("act", "said"), CHANGES)
-def test_weights_that_contradict_the_configuration_are_named(saved, act, said):
+def test_weights_that_contradict_the_configuration_are_named(
+    saved: Path, act: Callable[[Tensors], object], said: str
+):
     change(saved, act)
     assert refusal(saved) == f"{saved}: {MISFIT}{said} Get a whole copy of the model."
 
@@ -89,13 +92,17 @@ def test_weights_that_contradict_the_configuration_are_named(saved, act, said):
 @pytest.mark.parametrize(
     ("sizes", "said"),
     [
+        ({"num_hidden_layers": 5}, "9 weights are missing .model.layers.4."),
         ({"num_hidden_layers": 3}, "9 weights are unknown .model.layers.3."),
         # what would take all memory is refused before the model is made
         ({"num_hidden_layers": 10**9}, "has 1000000000 layers, but its files hold 39 tensors"),
+        ({"hidden_size": 2**20, "head_dim": 16}, "weights, but its files hold "),
         ({"vocab_size": 10**12}, "weights, but its files hold "),
     ],
 )
-def test_a_configuration_of_another_size_than_the_weights_is_refused(saved, sizes, said):
+def test_a_configuration_of_another_size_than_the_weights_is_refused(
+    saved: Path, sizes: dict[str, int], said: str
+):
     edited(saved / "config.json", **sizes)
     refusal(saved, said)
 
@@ -110,7 +117,9 @@ def test_a_head_tied_to_the_embedding_need_not_be_in_the_file(saved: Path):
 @pytest.mark.parametrize(
     "fields", [{"attn_implementation": "flash_attention_2"}, {"dtype": "float8_e4m3fn"}], ids=str
 )
-def test_requirements_of_a_configuration_other_than_shapes_may_be_missing(saved, fields):
+def test_requirements_of_a_configuration_other_than_shapes_may_be_missing(
+    saved: Path, fields: dict[str, str]
+):
     edited(saved / "config.json", **fields)
     loaded = find(str(saved)).load().model
     assert loaded.config._attn_implementation == "sdpa"
@@ -144,7 +153,7 @@ def test_a_missing_shard_and_a_broken_index_are_named(tmp_path: Path):
         refusal(folder, f"^{index}: is no index of weights")
 
 
-@pytest.mark.parametrize("kept", [0, 60, -1])
+@pytest.mark.parametrize("kept", [0, 5, 60, 30_000, -1])
 def test_truncated_weights_are_reported(saved: Path, tmp_path: Path, kept: int):
     gguf = gguf_file(tmp_path / "small.gguf")
     for file in (saved / "model.safetensors", gguf):
@@ -163,6 +172,10 @@ UP, QUERY = "blk.0.ffn_up.weight", "blk.0.attn_q.weight"
 GGUF_CHANGES: list[tuple[Callable[[Arrays], object], str]] = [
     (lambda held: held.pop("blk.1.attn_v.weight"), f"1 weight is missing ({V_PROJ})."),
     (lambda held: held.update({"a.weight": np.ones(4)}), "1 weight is unknown (a.weight)."),
+    (
+        lambda held: held.update({UP: held[UP][:40]}),
+        f"1 weight is of another shape ({UP} 1280 elements for 1536).",
+    ),
     (  # a head less
         lambda held: held.update({QUERY: held[QUERY][:30]}),
         f"1 weight is of another shape ({QUERY} 960 elements for 1024).",
@@ -175,7 +188,9 @@ GGUF_CHANGES: list[tuple[Callable[[Arrays], object], str]] = [
 
 
 @pytest.mark.parametrize(("act", "said"), GGUF_CHANGES)
-def test_gguf_tensors_that_contradict_the_header_are_named(tmp_path, act, said):
+def test_gguf_tensors_that_contradict_the_header_are_named(
+    tmp_path: Path, act: Callable[[Arrays], object], said: str
+):
     file = gguf_file(tmp_path / "small.gguf", change=act)
     remedy = "Get a whole copy of the model, or one as .safetensors."
     assert refusal(file) == f"{file}: {MISFIT}{said} {remedy}"
@@ -189,7 +204,9 @@ def test_gguf_tensors_that_contradict_the_header_are_named(tmp_path, act, said):
         (10**9, "1000000000 layers, but its files hold 20 tensors"),
     ],
 )
-def test_a_gguf_header_with_other_layers_than_its_tensors_is_refused(tmp_path, layers, said):
+def test_a_gguf_header_with_other_layers_than_its_tensors_is_refused(
+    tmp_path: Path, layers: int, said: str
+):
     refusal(gguf_file(tmp_path / "small.gguf", layers=layers), said)
 
 
@@ -199,20 +216,25 @@ def test_an_array_that_is_longer_than_its_gguf_file_is_refused_at_once(tmp_path:
     name = b"tokenizer.ggml.merges"
     index = data.index(name) + len(name) + 4  # behind the name and that this is an array
     file.unlink()  # what was read may still be mapped
-    file.write_bytes(data[:index] + struct.pack("<IQ", 10, 2**40) + data[index + 12 :])
+    file.write_bytes(data[:index] + struct.pack("<IQ", 0, 2**40) + data[index + 12 :])
     with timely(), refused(r"long\.gguf: is truncated or no GGUF file"):
         checkpoints.gguf_tensors(file)
 
 
+def without_a_weight(folder: Path) -> None:
+    change(folder, lambda held: held.pop(V_PROJ))
+
+
+def cut_short(folder: Path) -> None:
+    os.truncate(folder / "model.safetensors", 9)
+
+
 @pytest.mark.parametrize(
     ("damage", "why"),
-    [
-        (lambda folder: change(folder, lambda held: held.pop(V_PROJ)), ": 1 weight is missing .*"),
-        (lambda folder: os.truncate(folder / "model.safetensors", 9), r" \(SafetensorError\). "),
-    ],
+    [(without_a_weight, ": 1 weight is missing .*"), (cut_short, r" \(SafetensorError\). ")],
 )
 def test_a_damaged_copy_of_the_built_in_model_names_the_folder_to_remove(
-    saved, monkeypatch, damage, why
+    saved: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None], why: str
 ):
     damage(saved)
     gguf = saved.with_name("small.gguf")
@@ -247,11 +269,13 @@ PLACES = {
 @pytest.mark.parametrize(
     ("place", "error"),
     [
-        *[(place, Panic("a panic")) for place in PLACES],
+        *[(place, error) for place in PLACES for error in (Panic("a panic"), MemoryError())],
         *[("configuration", error) for error in RAISED],
     ],
 )
-def test_any_loading_error_is_one_line(saved, monkeypatch, place, error):
+def test_any_loading_error_is_one_line(
+    saved: Path, monkeypatch: pytest.MonkeyPatch, place: str, error: BaseException
+):
     monkeypatch.setattr(*PLACES[place], raising(error))
     memory = isinstance(error, MemoryError)
     line = refusal(saved, "does not fit into memory" if memory else r"\(.*\), expected")
@@ -264,24 +288,25 @@ def test_a_disk_error_has_a_separate_message(saved: Path, monkeypatch: pytest.Mo
     refusal(saved, r"^config.json: cannot be read \(Too many open files\). Check the disk")
 
 
+ODD = ["x", 0, -1, 2**70, None, [1, 2], {}, float("inf"), 3.7]
 CONFIGURATION: dict[str, list[Any]] = {
-    "hidden_size": ["x", 0, -1, 2**70, None, [1, 2], {}, float("inf"), 3.7],
-    "num_attention_heads": [0, 3, 5],
-    "num_hidden_layers": [-1, 2**70, [1]],
-    "vocab_size": ["x", None],
-    "intermediate_size": [0, 10**12],
-    "max_position_embeddings": ["x", 0, {}],
-    "sliding_window": ["x", [1]],
-    "head_dim": [0, -1],
-    "text_config": ["x", {"a": 1}],
-    "layer_types": [0, ["y"] * 4, ["full_attention"]],
-    "hidden_act": ["x", None],
-    "rope_parameters": [0, {"rope_type": "x"}],
-    "auto_map": ["x", {"AutoConfig": "x"}],
-    "model_type": [0, None],
+    "hidden_size": ODD,
+    "num_attention_heads": [*ODD[:4], 3, 5, None, [1]],
+    "num_hidden_layers": [*ODD[:4], [1]],
+    "vocab_size": ODD,
+    "intermediate_size": [0, -1, 2**70, 10**12],
+    "max_position_embeddings": ["x", 0, -1, [1], {}],
+    "sliding_window": ["x", [1], {}],
+    "head_dim": ["x", 0, -1, 2**70],
+    "text_config": ["x", 0, {"a": 1}],
+    "layer_types": ["x", 0, ["y"] * 4, ["full_attention"]],
+    "hidden_act": ["x", 0, None],
+    "rope_parameters": ["x", 0, {"rope_type": "x"}],
+    "auto_map": ["x", 0, {"AutoConfig": "x"}],
+    "model_type": ["x", 0, None, []],
 }
 TOKENIZER: dict[str, list[Any]] = {
-    "model_max_length": ["x"],
+    "model_max_length": ["x", [1]],
     "bos_token": [3],
     "added_tokens_decoder": [{"a": 1}],
     "extra_special_tokens": [[1]],
@@ -318,14 +343,14 @@ def test_odd_settings_are_refused_in_one_line(mistral: Path, file: str, name: st
         (mistral / file).write_text(whole)
 
 
-@pytest.mark.parametrize("text", ["", "null", "[" * 100_000])
+@pytest.mark.parametrize("text", ["", "[]", "null", "{", "[" * 100_000, "3", '"x"'])
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json"])
 def test_invalid_settings_files_are_refused(saved: Path, name: str, text: str):
     (saved / name).write_text(text)
     refusal(saved, "expected")
 
 
-@pytest.mark.parametrize("number", [2**31, -1, 10**30, 200])
+@pytest.mark.parametrize("number", [2**31, 2**32 - 1, 2**32, -1, 10**30, 200])
 def test_ids_of_a_tokenizer_that_no_model_has_are_refused(saved: Path, number: int):
     file = saved / "tokenizer.json"
     held = json.loads(file.read_text())
@@ -334,7 +359,7 @@ def test_ids_of_a_tokenizer_that_no_model_has_are_refused(saved: Path, number: i
     refusal(saved, "holds token 200 at" if number == 200 else "token")
 
 
-@pytest.mark.parametrize("family", ["llama", "gpt2", "qwen2"])
+@pytest.mark.parametrize("family", ["llama", "gpt2", "qwen2", "gemma", "mistral", "phi3"])
 def test_a_folder_without_a_tokenizer_is_reported(tmp_path: Path, family: str):
     """For some families transformers makes one of special tokens alone."""
     with checkpoints.quiet():
@@ -386,6 +411,23 @@ def test_an_adapter_beside_a_model_is_reported(saved: Path, tmp_path: Path):
     refusal(gguf_file(with_adapter(tmp_path) / "small.gguf"), ADAPTER)
 
 
+@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing:FutureWarning")
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("Lora", {"target_modules": ["q_proj"]}),
+        ("IA3", {"target_modules": ["q_proj"], "feedforward_modules": []}),
+        ("PromptTuning", {"num_virtual_tokens": 4}),
+    ],
+)
+def test_an_adapter_saved_by_peft_is_reported(tmp_path: Path, kind: str, fields: dict[str, Any]):
+    import peft
+
+    config = getattr(peft, f"{kind}Config")(task_type="CAUSAL_LM", **fields)
+    peft.get_peft_model(tiny("llama"), config).save_pretrained(tmp_path)
+    refusal(tmp_path, ADAPTER)
+
+
 READ = """tokenizer.json tokenizer_config.json generation_config.json chat_template.jinja
 config.json adapter_config.json model.safetensors"""
 
@@ -420,12 +462,15 @@ ROPE = {"rope_type": "default", "mrope_section": [2, 3, 3], "rope_theta": 1e4}
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        ("LlavaForConditionalGeneration", {}),
         ("LlavaForConditionalGeneration", {"model_type": "mistral"}),
         ("Qwen2_5_VLForConditionalGeneration", {"rope_parameters": ROPE}),
         ("Qwen2AudioForConditionalGeneration", {}),
     ],
 )
-def test_a_multimodal_model_is_loaded_from_its_folder(tmp_path, name, text):
+def test_a_multimodal_model_is_loaded_from_its_folder(
+    tmp_path: Path, name: str, text: dict[str, Any]
+):
     model = tiny_of(name, text_config=text)
     found = measured(save(model, tmp_path, bos=True))
     assert found.layers == 4
@@ -435,7 +480,7 @@ def test_a_multimodal_model_is_loaded_from_its_folder(tmp_path, name, text):
     assert all(torch.equal(one, other) for one, other in zip(there, held, strict=True))
 
 
-@pytest.mark.parametrize("name", ["Florence2", "T5Gemma2"])
+@pytest.mark.parametrize("name", ["Florence2", "Pix2Struct", "T5Gemma2", "Udop"])
 def test_an_encoder_decoder_is_no_causal_language_model(name: str):
     config = getattr(transformers, f"{name}Config")()
     assert checkpoints.kind_of(config) is transformers.AutoModelForCausalLM

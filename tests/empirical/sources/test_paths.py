@@ -41,7 +41,9 @@ def terminal(folder: Path) -> Path:
     ("make", "said"),
     [(endless, NO_FILE), (terminal, NO_FILE), (sparse, "holds 1099511627776 bytes, expected at m")],
 )
-def test_what_has_no_end_is_refused_at_once(tmp_path, make, said):
+def test_what_has_no_end_is_refused_at_once(
+    tmp_path: Path, make: Callable[[Path], Path], said: str
+):
     file = make(tmp_path)
     with refused(said):
         read_whole(file)
@@ -49,7 +51,9 @@ def test_what_has_no_end_is_refused_at_once(tmp_path, make, said):
         pass
 
 
-def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path, monkeypatch):
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(paths, "WAIT", 0.1)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -91,7 +95,9 @@ def substituted() -> Iterator[Callable[[list[bytes]], Path]]:
 
 
 @pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="no paths of open files here")
-def test_a_pipe_that_ends_is_read_and_one_that_does_not_up_to_the_limit(substituted):
+def test_a_pipe_that_ends_is_read_and_one_that_does_not_up_to_the_limit(
+    substituted: Callable[[list[bytes]], Path],
+):
     parts = [b"one ", b"x" * 200_000, b" end"]
     assert read_whole(substituted(parts)) == b"".join(parts)
     with refused("holds more than 100000 bytes, expected at most 100000"):
@@ -118,7 +124,7 @@ def deep(tmp_path: Path) -> Iterator[Callable[[int, str], Path]]:
 
 
 def test_a_folder_of_any_depth_is_searched(deep: Callable[[int, str], Path]):
-    root = deep(1100, "d")
+    root = deep(1500, "d")
     (root / "d" / "a.txt").write_text("another")
     (root / "linked").symlink_to(root / "d")
     found = list(files_below(root))

@@ -35,8 +35,8 @@ def test_spread_queries_depend_on_the_windows_digest_alone():
     assert len({tuple(row) for row in every.tolist()}) > 190
 
 
-@pytest.mark.parametrize("length", [5, 17, 100])
-@pytest.mark.parametrize("step", [1, 7, 2000])
+@pytest.mark.parametrize("length", [5, 16, 17, 100, 1024])
+@pytest.mark.parametrize("step", [1, 7, 64, 2000])
 def test_every_so_many_th_query_is_analysed_that_sees_enough_and_the_last(length: int, step: int):
     queries = Queries.read(f"every:{step}", length)
     (row,) = queries.positions(length, DIGESTS[:1]).tolist()
@@ -67,18 +67,25 @@ def test_what_names_no_queries_is_refused(text: str):
 @pytest.mark.parametrize(
     ("text", "length", "room"),
     [
-        ("last:50", 64, "last:49"),
-        ("last:10", 20, "last:5"),
-        ("spread:33", 64, "spread:32"),
-        ("last:2", 16, "last"),
-        ("spread:2", 28, "last"),
+        ("last:50", 64, "--queries last:49,"),
+        ("last:10", 20, "--queries last:5,"),
+        ("last:1010", 1024, "--queries last:1009,"),
+        ("spread:33", 64, "--queries spread:32,"),
+        ("last:2", 16, "Use --queries last or a longer"),
+        ("spread:2", 28, "Use --queries last or a longer"),
     ],
 )
 def test_more_queries_than_there_is_room_for_are_refused(text: str, length: int, room: str):
-    with refused(f"--queries {text}: a window of {length} tokens .*--queries {room}(,| or a long)"):
+    with refused(f"--queries {text}: a window of {length} tokens .*{room}"):
         Queries.read(text, length)
-    queries = Queries.read(room, length)
+
+
+@pytest.mark.parametrize(
+    ("text", "length"), [("last:49", 64), ("last:1009", 1024), ("spread:32", 64)]
+)
+def test_the_remedies_are_accepted(text: str, length: int):
+    queries = Queries.read(text, length)
     positions = queries.positions(length, DIGESTS[:3])
     assert positions.shape == (3, queries.count)
     assert (np.diff(positions) > 0).all()
-    assert positions.min() + 1 >= min(LEAST_SEEN, length)
+    assert positions.min() + 1 >= LEAST_SEEN

@@ -98,7 +98,9 @@ def test_bfloat16_of_safetensors_is_widened(tmp_path: Path):
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_an_archive_is_read_a_layer_at_a_time(save, tmp_path, monkeypatch):
+def test_an_archive_is_read_a_layer_at_a_time(
+    save: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     sizes: list[int] = []
     read_member = zipfile.ZipExtFile.read
 
@@ -179,30 +181,39 @@ NO_NPZ, NO_SAFETENSORS = "cannot be read as .npz", "cannot be read as .safetenso
     ("make", "said"),
     [
         (lambda folder: None, "is no such file, expected"),
+        (lambda folder: (folder / "a.npz").mkdir(), "is no such file, expected"),
         (lambda folder: os.mkfifo(folder / "a.npz"), "is no such file, expected"),
         (lambda folder: os.symlink("/dev/zero", folder / "a.npz"), "is no such file, expected"),
         (content("a.pt", b"PK"), "is of another kind"),
         (without("a.npz", "alpha"), "has no array alpha, only"),
         (without("a.safetensors", "values"), "has no array values, only alpha"),
         (npz(alpha=OBJECTS), "alpha holds Python objects"),
+        (npz(names=OBJECTS), "names holds Python objects"),
         (npz(alpha=np.zeros(ALPHA.shape, "V2")), "as .npz stores bfloat16"),
         (npz(alpha=np.ones(ALPHA.shape, int)), "holds int64, expected"),
         (npz(values=np.asfortranarray(VALUES)), "has Fortran order"),
         (npz(alpha=ALPHA[0, 0]), "alpha of shape (4, 20) and values of shape"),
+        (npz(alpha=ALPHA[:2]), "alpha of shape (2, 2, 4, 20)"),
         (cut(npz()), NO_NPZ),
         (cut(safetensors()), NO_SAFETENSORS),
         (content("a.npz", b""), NO_NPZ),
+        (content("a.npz", b"weights"), NO_NPZ),
         (content("a.safetensors", b""), NO_SAFETENSORS),
         (flipped, f"{NO_NPZ} (Bad CRC"),
         (lying, "alpha differs in size from its shape (9, 2, 4, 20)"),
         (without_header, NO_NPZ),
         (metadata(names="[1,"), "names of its metadata is no JSON of texts"),
+        (metadata(names='"a"'), "names has shape (), expected one entry"),
         (metadata(names='["a", "b", "\\ud800"]'), "names: character 0 is half of one (\\ud800)"),
         (npz(names=np.array(NAMES[:2])), "names has shape (2,), expected one"),
+        (npz(names=np.array(NAMES)[:, None]), "names has shape (3, 1), expected one"),
+        (npz(names=np.array(["a", "b", "c\ud800"])), "names: character 1 is half of one (\\ud800)"),
         (npz(names=np.array([b"a", b"b", b"\xff"])), "names: are no texts ('utf-8'"),
+        (npz(tokens=np.full(SHAPE, 2**31 - 1, np.uint32).view("U1")), "tokens: are no texts ("),
         (npz(token_ids=np.ones((2, 20), int)), "token_ids has shape (2, 20)"),
         (npz(token_ids=np.full(SHAPE, 2**64 - 1, np.uint64)), "the largest is 18446"),
         (safetensors(token_ids=torch.tensor(IDS).bfloat16()), NO_SAFETENSORS),
+        (safetensors(token_ids=torch.tensor(IDS).to(torch.float8_e5m2)), NO_SAFETENSORS),
     ],
 )
 def test_what_is_no_such_file_is_refused(make: Make, said: str, tmp_path: Path):

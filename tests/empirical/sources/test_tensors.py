@@ -132,8 +132,10 @@ def test_several_queries_see_their_own_positions_of_a_window():
         (ALPHA[:2], VALUES, "alpha: 2 and 3 documents are given"),
         (ALPHA, VALUES[:, :1], "alpha has 2 layers, values have 1"),
         (iter(ALPHA), iter(VALUES), "its number of documents is unknown"),
+        (7, 8, "alpha: its number of documents is unknown"),
         ([layers_of(0)], None, "Pass layers="),
         ([[ALPHA[0, 0]]], None, "expected a pair of alpha and values"),
+        ([3], None, "is of type int, expected arrays"),
         (ALPHA[..., :3], VALUES[..., :3, :], "has 3 positions, expected at least 4"),
     ],
 )
@@ -156,25 +158,32 @@ KNOWN = {"token_ids": IDS}
         ({"names": ["a", "b", "a"]}, "2 of them different"),
         ({"names": ["a", "b", "\ud800"]}, "character 0 is half of"),
         ({"names": "abc"}, "names: are no texts"),
+        ({"names": 3}, "names: are no texts"),
         ({"names": np.full(3, 2**31 - 1, np.uint32).view("U1")}, "names: are no texts"),
         ({"token_ids": IDS[:, 1:]}, "token_ids: are int64 of"),
         ({"token_ids": IDS * 1.0}, "token_ids: are float64"),
+        ({"token_ids": [[2**70] * 20] * 3}, "token_ids: are object"),
         ({"token_ids": IDS - 50}, "expected non-negative integers"),
         ({"token_ids": IDS + 2**40}, "expected 32-bit"),
         ({"token_ids": [[1], [1, 2], [3]]}, "token_ids: are no array"),
+        ({"token_ids": 7}, "token_ids: are no array"),
+        ({"token_ids": torch.tensor(IDS).bfloat16()}, "token_ids: are no array"),
         ({"token_ids": torch.tensor(IDS).to("meta")}, "token_ids: are no array"),
         ({"token_ids": EQUAL}, "hold the same token_ids"),
         ({"token_ids": NEAR}, "runs of 5 tokens"),
         ({"tokens": {1: "a"}}, "tokens: are given without"),
         ({"tokens": [["a"]] * 3, **KNOWN}, "tokens: differ in shape"),
         ({"tokens": DIFFERENT, **KNOWN}, "expected one text"),
+        ({"tokens": {int(IDS[0, 0]): "\udfff"}, **KNOWN}, "tokens: character 0 is half of"),
         ({"tokens": {"a": "b"}, **KNOWN}, "tokens: has a key that is no token id"),
+        ({"tokens": 3, **KNOWN}, "tokens: are no texts"),
         ({"visible": [5]}, "a number of tokens for each of 2"),
         ({"visible": [[1], [1, 2]]}, "visible: is no row"),
         ({"visible": [0, 5]}, "visible: [0, 5]"),
         ({"queries": "last:2"}, "alpha has rows of 1"),
         ({"queries": "spread:1"}, "expected last, last:Q"),
         ({"model": " "}, "model: is empty"),
+        ({"model": "a\ud800"}, "model: character 1 is half of"),
     ],
 )
 def test_labels_that_do_not_fit_are_refused(labels: dict[str, Any], said: str):
@@ -217,8 +226,8 @@ class OfAnother:
         return self.tensor.__dlpack_device__()
 
 
-NUMPY_KINDS = [np.float16, np.float64]
-TORCH_KINDS = [torch.bfloat16, torch.float32, torch.float64]
+NUMPY_KINDS = [np.float16, np.float32, np.float64]
+TORCH_KINDS = [torch.bfloat16, torch.float16, torch.float32, torch.float64]
 
 
 @pytest.mark.parametrize("kind", [*NUMPY_KINDS, *TORCH_KINDS])
@@ -275,9 +284,12 @@ QUERIES = 2
         ((HEADS, POSITIONS), (KV_HEADS, POSITIONS)),
         ((POSITIONS,), (KV_HEADS, POSITIONS, DIMENSION)),
         ((1, QUERIES, HEADS, POSITIONS), (KV_HEADS, POSITIONS, DIMENSION)),
+        ((3, POSITIONS), (KV_HEADS, POSITIONS, DIMENSION)),
         ((HEADS, POSITIONS), (KV_HEADS, POSITIONS + 1, DIMENSION)),
         ((HEADS, POSITIONS), (8, POSITIONS, DIMENSION)),
+        ((HEADS, 0), (KV_HEADS, 0, DIMENSION)),
         ((HEADS, POSITIONS), (0, POSITIONS, DIMENSION)),
+        ((HEADS, POSITIONS), (KV_HEADS, POSITIONS, 0)),
     ],
 )
 def test_layers_that_do_not_fit_are_refused(alpha: tuple[int, ...], values: tuple[int, ...]):
@@ -306,7 +318,9 @@ def a_layer() -> tuple[np.ndarray, np.ndarray, torch.Tensor]:
         ("alpha", (0, 2, -1), 1e-6, "head 2: the weights alpha are positive at positions that the"),
     ],
 )
-def test_what_are_no_weights_is_refused_by_its_head(name, place, number, said):
+def test_what_are_no_weights_is_refused_by_its_head(
+    name: str, place: tuple[int, ...], number: float, said: str
+):
     alpha, values, visible = a_layer()
     {"alpha": alpha, "values": values}[name][place] = number
     with refused(said):

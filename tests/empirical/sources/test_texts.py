@@ -190,7 +190,9 @@ def test_hub_data_that_cannot_be_read_is_refused(hub: dict[str, Any]):
         from_hub("someone/notes")
 
 
-def test_the_absent_library_is_named_with_the_command_that_gets_it(monkeypatch):
+def test_the_absent_library_is_named_with_the_command_that_gets_it(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with one_line("--dataset needs the library datasets, .* Get it with: pip install datasets"):
         from_hub("someone/notes")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import json
 import re
@@ -34,8 +33,16 @@ from empirical.sources.windows import (
     windows,
 )
 
-# The first topics of Python's language reference with 1,025 SmolLM2 tokens or more
-TOPICS = ("assignment", "async", "attribute-access", "calls", "comparisons", "compound")
+# The first topics of Python's language reference with 1,025 SmolLM2 tokens or more, and the sha256
+# of their text in Python 3.11.7.
+TOPICS = {
+    "assignment": "e26d33938b3b9b2d993d5c537c9a3795c4b843c7917228361fdea8efd544a77e",
+    "async": "bf77fa5f6c3e3d76fa17d722ea2518cc2f847036e9cb7b51b6f40a343c3ef3bc",
+    "attribute-access": "528d5fdad91597cd77e21e98ec1723d8bfaf537a1a17ca2b87f6559236ef6033",
+    "calls": "40343c78c4b8acf19d17f8556355ab53845240c09d4c6b26c9c1c374dfa64c0e",
+    "comparisons": "28c5bc9ce8aa19eb91be0ecaef7d5b5382446f1b6c98343ea4186f96e910e7be",
+    "compound": "e83a43bdc52fde4f3c521eb1b6b02fa550163642a9c71f9a3a1e45a6758f7d02",
+}
 
 
 def named(**texts: str) -> Corpus:
@@ -45,12 +52,8 @@ def named(**texts: str) -> Corpus:
     )
 
 
-lettered = functools.cache(letters)
-"""For tests that leave the tokenizer as it is."""
-
-
 def cut(documents: Corpus | list[Document], *, bos: bool = False, **options: Any) -> Windows:
-    return windows(documents, lettered(bos=bos), **options)
+    return windows(documents, letters(bos=bos), **options)
 
 
 @pytest.mark.builtin
@@ -58,7 +61,8 @@ def test_the_built_in_text_gives_the_six_topics():
     found = windows(topics(), builtin_model().tokenizer, length=1025, count=6)
     if found.corpus != "pydoc_data.topics of Python 3.11.7":
         pytest.skip("another Python has another text")
-    assert found.names == TOPICS
+    assert dict(zip(found.names, found.text_sha256, strict=True)) == TOPICS
+    assert found.names == tuple(TOPICS)
     assert found.token_ids.shape == (6, 1025)
     assert found.token_ids.dtype == np.int32
     assert found.skipped == 16
@@ -94,7 +98,7 @@ def test_reading_stops_when_enough_documents_are_found():
     st.booleans(),
 )
 def test_windows_are_the_starts_of_the_first_long_texts_or_the_remedy_that_is_named_gives_windows(
-    lines, length, count, bos
+    lines: list[str], length: int, count: int, bos: bool
 ):
     # none begins like another
     lines = [line and chr(ord("d") + number) + line for number, line in enumerate(lines)]
@@ -232,17 +236,31 @@ PIECES = st.one_of(
 
 @pytest.mark.builtin
 @given(
-    st.lists(PIECES, max_size=12).map("".join),
+    st.lists(PIECES, max_size=40).map("".join),
     st.integers(LEAST_LENGTH, 12),
     st.sampled_from(["default", "none"]),
 )
-def test_the_start_of_a_text_gives_the_tokens_of_the_whole(text, length, special_tokens):
+def test_the_start_of_a_text_gives_the_tokens_of_the_whole(
+    text: str, length: int, special_tokens: str
+):
     special = special_tokens == "default"
-    for tokenizer in (builtin_model().tokenizer, lettered(bos=True), lettered(single="$A </s>")):
+    for tokenizer in (builtin_model().tokenizer, letters(bos=True), letters(single="$A </s>")):
         whole = tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
         found = ids_of(tokenizer, text, special_tokens=special_tokens, length=length)
         assert found[:length] == whole[:length]
         assert found == whole or len(found) > length
+
+
+def test_a_token_that_closes_a_text_closes_it_at_its_end_alone():
+    def closed(text: str, length: int) -> list[int]:
+        tokenizer = letters(single="$A </s>")
+        found = windows(named(one=text), tokenizer, length=length, count=1)
+        return found.token_ids[0].tolist()
+
+    long = "abcdefghij" * 100
+    assert closed(long, 4) == [3, 4, 5, 6]
+    assert closed("abc", 4) == [3, 4, 5, 2]
+    assert closed(long, 1001)[-1] == 2
 
 
 def test_long_texts_raise_no_notice(capfd: pytest.CaptureFixture[str]):
@@ -261,6 +279,8 @@ def test_long_texts_raise_no_notice(capfd: pytest.CaptureFixture[str]):
     ("texts", "length", "count", "said"),
     [
         ("abc abcd", 9, 1, "has 4 tokens, but --length is 9. Use --length 4, or longer texts."),
+        ("abc ab", 9, 1, "has 3 tokens, but --length is 9. Use longer texts."),
+        ("abcdefgh abcde ab", 9, 2, "has 8 tokens, but --length is 9. Use --length 5, or lo.*"),
         ("abcdefgh abcde ab", 9, 3, "is 9. Use --length 5 --documents 2, or longer texts."),
         ("abc abcd", 4, 3, "1 of 2 .* --documents is 3. Use --documents 1, or more texts."),
         ("abcdef abcd", 5, 2, "is 2. Use --documents 1, --length 4, or more texts."),

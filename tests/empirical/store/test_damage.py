@@ -195,14 +195,28 @@ def test_a_group_removed_during_listing_is_missing(store, monkeypatch):
         Store.open(store.path)
 
 
+@pytest.mark.parametrize("group", ["capture", "norms"])
+def test_metadata_that_zarr_cannot_read_is_damage_even_if_its_digest_is_right(store, group):
+    file = store.path / group / "zarr.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"x": None}), encoding="utf-8")
+    restated(store.path)
+    with pytest.raises(StoreError, match=rf"/{group}/zarr.json: is no metadata"):
+        Store.open(store.path).read(group)
+
+
 @pytest.mark.parametrize(
     ("part", "value"),
     [
+        ("layout", 5),
         ("layout", {"../../x": "0"}),
+        ("captured", None),
         ("captured", ["/etc"]),
+        ("results", "norms"),
         ("results", {"norms": None}),
+        ("rows", [{"name": "one"}]),
         ("rows", {"count": -1, "bytes": 0, "chain": ""}),
         ("pending", True),
+        ("pending", {"moves": [], "drops": ["../elsewhere"], "then": {}}),
     ],
 )
 def test_an_edited_manifest_is_damaged_even_if_it_states_its_digest(store, part, value):

@@ -38,13 +38,8 @@ def test_a_full_disk_is_one_line_and_keeps_the_documents(store, monkeypatch, whe
     assert Store.open(store.path).read("capture").sizes["document"] == 2
 
 
-@pytest.mark.parametrize(
-    ("where", "error"),
-    [
-        *(("create", no_space()), ("save", KeyboardInterrupt())),
-        *(("flush", no_space()), ("the move", KeyboardInterrupt())),
-    ],
-)
+@pytest.mark.parametrize("where", ["create", "save", "flush", "the move"])
+@pytest.mark.parametrize("error", [no_space(), KeyboardInterrupt()], ids=["full", "ctrl-c"])
 def test_a_fresh_store_that_fails_leaves_the_old_one_and_nothing_else(
     store, monkeypatch, where, error
 ):
@@ -69,7 +64,13 @@ def test_a_fresh_store_that_fails_leaves_the_old_one_and_nothing_else(
     assert names(store.path.parent) == ["run.zarr"]
 
 
-@pytest.mark.parametrize("code", [errno.EACCES, errno.ESTALE, errno.EIO, 9999])
+@pytest.mark.parametrize(
+    "code",
+    [
+        *(errno.EACCES, errno.EMFILE, errno.ENFILE, errno.ESTALE, errno.ENOMEM, errno.EIO),
+        *(errno.ETIMEDOUT, errno.ENOTCONN, errno.EREMOTEIO, 9999),
+    ],
+)
 def test_an_unreadable_run_is_not_reported_as_damaged(store, monkeypatch, code):
     refused = raising(OSError(code, os.strerror(code), "a file"))
     line = rf"a file: cannot be read \({re.escape(os.strerror(code))}\). Check "
@@ -86,7 +87,14 @@ def test_an_unreadable_run_is_not_reported_as_damaged(store, monkeypatch, code):
 
 @pytest.mark.parametrize(
     "error",
-    [MemoryError("Unable to allocate 3 GiB"), Unknown("of a plugin"), KeyError("x")],
+    [
+        MemoryError("Unable to allocate 3 GiB"),
+        RuntimeError("error during blosc decompression: -1"),
+        ValueError("a codec"),
+        Unknown("of a plugin"),
+        RecursionError("too deep"),
+        KeyError("x"),
+    ],
     ids=lambda error: type(error).__name__,
 )
 def test_a_library_error_on_intact_files_is_not_reported_as_damage(store, monkeypatch, error):

@@ -344,11 +344,12 @@ def test_a_run_may_start_again_without_either_copy(sent, there, on, small):
 
 
 @pytest.mark.usefixtures("sent")
-def test_a_name_that_leads_out_of_the_run_is_refused(on, monkeypatch):
+@pytest.mark.parametrize("name", ["../../evil", "a/../../evil"])
+def test_a_name_that_leads_out_of_the_run_is_refused(on, name, monkeypatch):
     find = LOCAL.find
 
     def found(self, base, **options):
-        return {**find(self, base, **options), f"{base}/a/../../evil": {"size": 4}}
+        return {**find(self, base, **options), f"{base}/{name}": {"size": 4}}
 
     monkeypatch.setattr(LOCAL, "find", found)
     with pytest.raises(InputError, match=r"holds a file named .*evil.*, expected files of a run"):
@@ -361,10 +362,12 @@ IRREGULAR = "holds 'norms/evil', which is a link or no file"
 @pytest.mark.parametrize(
     ("harm", "machine", "line"),
     [
+        (lambda there: (there / remote.STAMP).unlink(), "here", "holds a run without"),
         (lambda there: (there / remote.STAMP).unlink(), "elsewhere", "holds a run without"),
         (shutil.rmtree, "here", "no longer holds a run, but its working copy"),
         (lambda there: os.mkfifo(there / "norms/evil"), "elsewhere", IRREGULAR),
         (lambda there: (there / "norms/evil").symlink_to("/etc/hostname"), "elsewhere", IRREGULAR),
+        (lambda there: (there / "norms/evil").symlink_to("/nowhere"), "elsewhere", IRREGULAR),
     ],
 )
 def test_what_is_no_run_of_this_machine_is_neither_fetched_nor_overwritten(

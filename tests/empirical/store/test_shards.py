@@ -21,7 +21,7 @@ from empirical.store.shards import (
 )
 
 
-@pytest.mark.parametrize("documents", [3, DOCUMENTS])
+@pytest.mark.parametrize("documents", [1, 3, DOCUMENTS - 1, DOCUMENTS])
 @pytest.mark.parametrize("kind", ["float32", "int64", str])
 def test_shards_equal_those_of_zarr(tmp_path, documents, kind):
     values = np.random.default_rng(documents).integers(0, 9, (documents, 3, 7))
