@@ -85,7 +85,7 @@ def test_a_part_does_not_depend_on_other_layers(run: xr.DataTree):
     }
     fitted = tree_of(alone, run.attrs)
     fitted = with_groups(fitted, tree_of(stages.fitted(measured(fitted))))
-    for name, expected in stages.confronted(fitted, swap=False).items():
+    for name, expected in stages.confronted(fitted).items():
         result = part[name].to_dataset()
         assert set(result.data_vars) == set(expected.data_vars), name
         for variable in expected.data_vars:
