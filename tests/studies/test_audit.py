@@ -1,5 +1,6 @@
 """Audit of the editions: violations are found where they are, and every verdict can fail."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,9 +24,9 @@ def audits() -> list[Audit]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(audit_rows, "LADDER", (4, 16))
         return [
-            audit(sample="grid", draws=60, every=240, seed=1),
+            audit(sample="grid", draws=60, every=160, seed=1),
             audit(sample="random", draws=60, every=150, seed=1),
-            audit(UNDER_MODEL_G, sample="small", draws=60, every=160, seed=1),
+            audit(UNDER_MODEL_G, sample="small", draws=60, every=80, seed=1),
         ]
 
 
@@ -44,9 +45,9 @@ def one_violation(audited: Audit, side: int) -> np.ndarray:
 
 
 def test_the_document_describes_its_method_and_holds_every_number(audits):
-    written = document.document(audits, every=240)
+    written = document.document(audits, every=160)
     for part in (
-        *("60 draws", "seed 1", "every 240th", "**Violated**", "**Vacuous**"),
+        *("60 draws", "seed 1", "every 160th", "**Violated**", "**Vacuous**"),
         *("## Grid", "## Random heads", "## Small heads", "| conditional | E R(r_min) |"),
     ):
         assert part in written
@@ -114,7 +115,14 @@ def test_the_document_in_docs_is_whole_and_recent():
 
 @pytest.fixture(scope="module")
 def few() -> Audit:
-    return audit(("printed", "repaired", "sharp"), draws=200, every=80)
+    return audit(("printed", "repaired", "sharp"), draws=300, every=41)
+
+
+def test_the_grid_is_wide_enough():
+    grid = heads.heads()
+    assert sum(len(head.n) for head in grid) >= 2000
+    assert {head.dimension for head in grid} == set(heads.DIMENSIONS)
+    assert min(head.gram.rho0 for head in grid) < 0
 
 
 def test_random_heads_are_feasible_and_depend_on_their_seed_alone():
@@ -146,6 +154,21 @@ def test_small_heads_have_every_kind_of_gram_and_exact_ties():
         assert all((alpha[i] == alpha[j]) == same_weight for alpha, i, j in pairs)
     long = [head for head in by_kind["weightless"] if len(head.alpha) > 12]
     assert all((head.alpha * head.norms).min() == 0 for head in long)
+    assert sum(len(head.n) for head in heads.heads("small")) >= 2000
+
+
+@pytest.mark.slow
+def test_small_heads_near_bounds_are_simulated_again_and_inner_balls_distinguished(
+    monkeypatch,
+):
+    monkeypatch.setattr(audit_rows, "LADDER", (4, 16))
+    found = audit(("sharp", "conditional"), sample="small", draws=250, seed=2, count=12)
+    inner, paper = (found.rows["conditional", name] for name in ("recall_followup", "recall"))
+    assert (inner.error >= 1 / 4000).all()
+    assert np.isin(paper.error.round(12), 1 / 250).sum() < len(inner.n)
+    assert (inner.upper < paper.upper - 0.05).any()  # ties across the cut
+    assert (inner.truth < paper.truth - 0.05).any()
+    assert violations(found, "sharp", "conditional") == (0, 0)
 
 
 def violations(audit: Audit, *editions: str) -> tuple[int, int]:
@@ -165,20 +188,39 @@ def test_sharp_is_informative_wherever_repaired_is(few):
     assert not any(document.sharp_beyond_repaired(few, quantity) for quantity in QUANTITIES)
 
 
-def test_a_bound_that_is_too_tight_is_caught(monkeypatch):
+def with_recall(monkeypatch: pytest.MonkeyPatch, changed: Callable[[Envelope], dict]) -> None:
+    """Change the bounds on Recall that the audit evaluates."""
     evaluated = audit_rows.evaluated
 
-    def middle(*case: Any) -> Envelope:
+    def other(*case: Any) -> Envelope:
         found = evaluated(*case)
-        mean = (found.recall_lower + found.recall_upper) / 2
-        return replace(found, recall_lower=mean, recall_upper=mean)
+        return replace(found, **changed(found))
 
-    monkeypatch.setattr(audit_rows, "evaluated", middle)
+    monkeypatch.setattr(audit_rows, "evaluated", other)
+
+
+def test_a_bound_that_is_too_tight_is_caught(monkeypatch):
+    def middle(found: Envelope) -> dict:
+        mean = (found.recall_lower + found.recall_upper) / 2
+        return {"recall_lower": mean, "recall_upper": mean}
+
+    with_recall(monkeypatch, middle)
     monkeypatch.setattr(audit_rows, "AGAIN", 2)
-    lines = {line.quantity: line for line in table(audit(("sharp",), draws=300, every=240))}
+    lines = {line.quantity: line for line in table(audit(("sharp",), draws=300, every=119))}
     assert lines["recall"].violated_lower + lines["recall"].violated_upper > 0
     assert lines["recall"].worst > 0
     assert lines["precision"].violated_lower + lines["precision"].violated_upper == 0
+
+
+@pytest.mark.slow
+def test_a_bound_of_a_small_head_that_is_a_little_too_tight_is_caught(monkeypatch):
+    def tighter(found: Envelope) -> dict:
+        return {"recall_upper": np.maximum(found.recall_lower, found.recall_upper - 0.02)}
+
+    with_recall(monkeypatch, tighter)
+    monkeypatch.setattr(audit_rows, "LADDER", (20, 100))
+    lines = table(audit(("conditional",), sample="small", draws=400, seed=2, count=6))
+    assert sum(line.violated_upper for line in lines if line.quantity.startswith("recall")) > 0
 
 
 def test_a_chance_flag_clears_in_a_second_simulation(monkeypatch):
@@ -188,13 +230,13 @@ def test_a_chance_flag_clears_in_a_second_simulation(monkeypatch):
 
     monkeypatch.setattr(audit_rows, "mean_of_draws", unlucky)
     monkeypatch.setattr(audit_rows, "AGAIN", 2)
-    for line in table(audit(("sharp",), draws=300, every=240)):
+    for line in table(audit(("sharp",), draws=300, every=119)):
         assert line.flagged > 0
         assert line.violated_lower + line.violated_upper == 0
 
 
 def test_only_rows_simulated_again_change_and_never_for_fewer_draws():
-    (head,) = heads.heads("random", seed=2, count=1)
+    head = heads.heads()[0]
     truth = Truth.of(head, "gaussian", 100, 1)
     before, rows = truth.mean.copy(), np.arange(len(head.n)) == 1
     truth.draw_again(rows, 4)

@@ -56,7 +56,7 @@ ORDERS = st.one_of(st.just(0.0), st.floats(1, 40))
 
 @pytest.mark.parametrize("edition", get_args(Edition))
 @given(heads(max_tokens=9), DIMENSIONS, ORDERS, st.integers(0, 99))
-@settings(max_examples=10)
+@settings(max_examples=30)
 def test_every_edition_is_finite_and_ordered_at_every_n_and_spread_of_weights(
     edition: Edition, head: DrawnHead, dimension: int, orders: float, seed: int
 ) -> None:
@@ -81,7 +81,7 @@ def assert_unmoved(head: DrawnHead, factor: float, edition: Edition, tolerance: 
 
 @pytest.mark.parametrize("edition", ["repaired", "sharp", "predicted"])
 @given(head=heads(max_tokens=12), factor=FACTORS)
-@settings(max_examples=25)
+@settings(max_examples=60)
 def test_results_do_not_depend_on_the_unit_of_values(
     edition: Edition, head: DrawnHead, factor: float
 ) -> None:
@@ -91,13 +91,13 @@ def test_results_do_not_depend_on_the_unit_of_values(
 
 
 @given(head=heads(min_tokens=4, max_tokens=7), factor=FACTORS)
-@settings(max_examples=8)
+@settings(max_examples=20)
 def test_the_unit_of_values_changes_no_conditional_bound(head: DrawnHead, factor: float) -> None:
     assert_unmoved(head, factor, "conditional", 1e-9)
 
 
 @given(head=heads(max_tokens=9), dimension=DIMENSIONS)
-@settings(max_examples=15)
+@settings(max_examples=25)
 def test_conditional_lies_within_sharp(head: DrawnHead, dimension: int) -> None:
     sizes = np.arange(1, head.tokens + 1)
     (low, high), (sharp_low, sharp_high) = (
@@ -108,19 +108,13 @@ def test_conditional_lies_within_sharp(head: DrawnHead, dimension: int) -> None:
     assert (high <= sharp_high + 1e-9).all()
 
 
-TIED = ("all equal", "collinear", "duplicates", "zero weights")
-"""Heads on which strict and closed balls differ."""
-
-
-@pytest.mark.parametrize(
-    ("name", "convention"),
-    [(name, "paper") for name in sorted(odd_heads())] + [(name, "followup") for name in TIED],
-)
+@pytest.mark.parametrize("convention", ["paper", "followup"])
+@pytest.mark.parametrize("name", sorted(odd_heads()))
 def test_bounds_under_model_g_contain_the_truth_on_odd_heads(name: str, convention: str) -> None:
     *head, sink = odd_heads()[name]
     tokens, options = len(head[0]), {"sink": sink, "convention": convention}
-    case = (*head, [1, 2, 5, 20, tokens - 1, tokens])
-    truth = simulate(*case, draws=100 if head[3] > 1000 else 1500, seed=1, **options)
+    case = (*head, [1, 2, 3, 5, 8, 20, tokens - 1, tokens])
+    truth = simulate(*case, draws=100 if head[3] > 1000 else 4000, seed=1, **options)
     # In `sharp` a mean without spread must lie inside up to rounding, but where events are rarer
     # than the draws.
     rare = 1 / truth.draws if name in ("large d", "no sink") else 0.0

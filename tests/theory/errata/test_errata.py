@@ -1,7 +1,7 @@
 """Errata: each has a grade, a computed example and a place in the docs."""
 
 import math
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from typing import get_args
 
 import numpy as np
@@ -12,8 +12,11 @@ from theory.editions.printed import harmonic
 from theory.errata import counterexamples, record
 from theory.evaluate.envelopes import envelope
 from theory.evaluate.simulate import simulate
+from theory.head.gram import exponential
 from theory.paper_tables.table_2 import figure_4_profile
 from theory.statements import catalogue
+from theory.symbolic import symbols, theorems
+from theory.symbolic.margins import SPELLED_OUT
 
 
 @pytest.mark.parametrize("erratum", record.ERRATA, ids=lambda item: f"{item.number}")
@@ -27,6 +30,8 @@ def test_every_erratum_has_a_valid_example(erratum: record.Erratum) -> None:
 
 def test_errata_are_numbered_without_gaps() -> None:
     assert [item.number for item in record.ERRATA] == list(range(1, 38))
+    with pytest.raises(FrozenInstanceError):
+        record.ERRATA[0].title = "other"
 
 
 # THEORY, §6, "Grades", line by line.
@@ -66,6 +71,18 @@ def test_the_report_in_docs_equals_the_output_of_its_command() -> None:
     assert (DOCS / "reference" / "errata.md").read_text(encoding="utf-8") == record.markdown()
 
 
+def test_the_report_gives_place_statement_reason_correction_and_numbers() -> None:
+    report = record.markdown()
+    assert record.COMMAND in report
+    for item in record.ERRATA:
+        index = report.index(f"## {item.number}. {item.title}")
+        section = report[index : report.index("\n## ", index + 1)]
+        sentence = record.example_sentence(item)
+        for text in (item.where, item.grade, item.printed, item.why, item.true, sentence):
+            assert text in section
+        assert not any(f"{{{name}" in sentence for name in ("error", "edge", "norm", "before"))
+
+
 # THEORY: numbers quoted in the errata's own words, by number: the printed one and that beside it.
 PINNED = {
     **{3: (1, 2), 5: (-0.24, 0.25), 6: (0.33, 0.19), 8: (454 / 515, 13 / 16), 12: (3 / 4, 1)},
@@ -92,6 +109,34 @@ def test_last_token_outside_by_simulation() -> None:
     assert counterexamples.last_outside(9 / 16) == pytest.approx(5 / 36, rel=1e-12)
 
 
+def test_the_upper_bound_of_recall_fails_at_any_kappa_for_some_norm() -> None:
+    # Erratum 7: κ and the norm enter (15) as κC².
+    a, gram = np.array([0.01, 0.6, 0.4, 0.05]), np.eye(4)
+    at = [
+        envelope(a, norm, gram, 64, [2], edition="printed", kappa=kappa).recall_upper[0]
+        for kappa, norm in ((0.125, 1.0), (5.0, 0.025**0.5), (80.0, 0.125 / 10))
+    ]
+    assert at[0] == pytest.approx(at[1], rel=1e-12)
+    low = envelope(a, 0.125 / 10, gram, 64, [2], edition="sharp").recall_lower[0]
+    assert at[2] < low - 0.02
+    quoted = counterexamples.lower_tail().quoted
+    assert quoted["fails"] == pytest.approx(4.53, abs=0.01)
+    assert quoted["holds"] == pytest.approx(5.52, abs=0.01)
+
+
+def test_the_lower_bound_of_recall_holds_no_cosine_of_the_sink() -> None:
+    # Erratum 30, with the sink selected: the maxima of (7) then leave it out.
+    spelled = theorems.RECALL_LOWER.expression.subs(SPELLED_OUT)
+    assert symbols.rho_0 not in spelled.free_symbols
+    head = [0.5, 0.1, 0.1, 0.1, 0.2], [0.2, 1, 1, 1, 1]
+    with_sink, opposed = (
+        envelope(*head, exponential(1.0, rho0, 5), 64, [3], edition="printed")
+        for rho0 in (0.3, -0.3)
+    )
+    assert with_sink.recall_lower[0] == opposed.recall_lower[0]
+    assert with_sink.recall_upper[0] != opposed.recall_upper[0]
+
+
 @pytest.mark.parametrize(("size", "least"), [(2, 752), (4, 2124)])
 def test_the_lower_bound_of_recall_is_positive_from_that_scale_on(size: int, least: int) -> None:
     # Erratum 31, THEORY: κC² ≥ 752 at N = 2 and 2,124 at N = 4, by the printed edition itself. The
@@ -106,12 +151,12 @@ def test_the_lower_bound_of_recall_is_positive_from_that_scale_on(size: int, lea
     assert below < 0 < above
 
 
-@pytest.mark.parametrize("dimension", [8, 32])
+@pytest.mark.parametrize("dimension", [8, 128])
 def test_a_chain_of_repeated_directions_needs_the_stated_proxy(dimension: int) -> None:
     # Erratum 32: the cosine of neighbours is 1 with chance e^{−β} = 1/4 and else that of two
     # uniform directions; its mean is 1/4, as Assumption 2 has it.
     rng = np.random.default_rng(0)
-    draws = 40_000
+    draws = 100_000
     first, other = rng.normal(size=(2, draws, dimension))
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(other, axis=1)
     cosine = np.einsum("ij,ij->i", first, other) / lengths
@@ -120,3 +165,16 @@ def test_a_chain_of_repeated_directions_needs_the_stated_proxy(dimension: int) -
     x = 0.2**2 + 0.1**2 - 2 * 0.2 * 0.1 * cosine
     seen = dimension * x.var() / (0.2 + 0.1 + 0.2) ** 2
     assert seen == pytest.approx(counterexamples.proxy_of_a_chain(dimension), rel=0.02)
+
+
+def test_widths_stay_below_the_printed_scale_without_the_sink_where_weights_sum_to_one() -> None:
+    # What stands needs no sink in a_max_in: w_ij ≤ B wherever Σa ≤ 1 and some content is selected.
+    rng = np.random.default_rng(1)
+    for _ in range(2000):
+        tokens = int(rng.integers(3, 9))
+        a = rng.dirichlet(np.full(tokens, rng.choice([0.2, 1.0, 5.0])))
+        size = int(rng.integers(2, tokens))
+        inside, outside = a[:size], a[size:]  # the sink is the first
+        scale = inside[1:].max() + outside.max() + inside[1:].sum()
+        width = inside.sum() * (inside[:, None] + outside) - inside[:, None] ** 2
+        assert (width <= scale + 1e-12).all()

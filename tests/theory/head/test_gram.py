@@ -19,7 +19,7 @@ from theory.head.gram import (
     offset_exponential,
     smallest_eigenvalue,
 )
-from theory.head.projection import project
+from theory.head.projection import nearest_correlation, project
 
 
 @given(st.integers(2, 40), st.floats(0.02, 4), st.floats(0, 0.95))
@@ -116,6 +116,19 @@ def test_projection_of_a_matrix_is_the_nearest_correlation_matrix() -> None:
     assert is_feasible(found.gram, 3)
 
 
+def test_no_feasible_gram_is_nearer_than_the_projection() -> None:
+    rng = np.random.default_rng(2)
+    noisy = np.corrcoef(rng.normal(size=(12, 30))) + 0.3 * rng.normal(size=(12, 12))
+    noisy = (noisy + noisy.T) / 2
+    np.fill_diagonal(noisy, 1.0)
+    found = nearest_correlation(noisy)
+    distance = np.linalg.norm(found - noisy)
+    assert np.linalg.eigvalsh(found)[0] > -1e-10
+    for _ in range(200):
+        other = 0.9 * found + 0.1 * np.corrcoef(rng.normal(size=(12, 20)))
+        assert np.linalg.norm(other - noisy) >= distance
+
+
 def test_infeasible_lag_part_is_projected_as_a_matrix() -> None:
     gram = LagGram(np.array([1.0, -0.9, -0.9]), 0.0)
     found = project(gram, 3, sink=None)
@@ -143,6 +156,14 @@ def test_one_asymmetric_pair_anywhere_is_refused(
     matrix[row, column] = matrix[column, row] + data.draw(st.sampled_from([-0.0011, 0.0011]))
     with pytest.raises(InputError, match="not symmetric"):
         as_matrix(matrix, tokens)
+
+
+def test_an_asymmetry_that_one_vector_does_not_see_is_refused() -> None:
+    # cos(11) and cos(33) are small: a product with cos(1), cos(2), … hardly moves.
+    matrix = exponential(0.3, 0.05, 65).matrix(65)
+    matrix[10, 32] += 0.07
+    with pytest.raises(InputError, match="not symmetric"):
+        as_matrix(matrix, 65)
 
 
 @pytest.mark.parametrize(

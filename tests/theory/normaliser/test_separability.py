@@ -49,7 +49,8 @@ def random_steps(a: list[float], draws: int, d: int) -> np.ndarray:
 def test_sums_of_steps_have_the_law_of_simulation(
     a: list[float], d: int, radii: list[float]
 ) -> None:
-    length = np.linalg.norm(random_steps(a, 10_000, d).sum(axis=1), axis=1)
+    draws = 100_000 if len(a) == 2 else 20_000
+    length = np.linalg.norm(random_steps(a, draws, d).sum(axis=1), axis=1)
     for r, share in zip(radii, share_within(a, radii, d), strict=True):
         seen = (length <= r).mean()
         error = max((seen * (1 - seen) / len(length)) ** 0.5, 1 / len(length))
@@ -75,7 +76,7 @@ def test_the_law_ends_where_steps_do_and_rises_between() -> None:
 @pytest.mark.parametrize("d", [2, 6])
 def test_variance_and_mean_of_a_distance(d: int) -> None:
     a = np.array([0.3, 1.0, 0.5, 0.8])
-    y = random_steps(a.tolist(), 50_000, d)
+    y = random_steps(a.tolist(), 200_000, d)
     square = ((y.sum(axis=1)[:, None] - y) ** 2).sum(axis=2)
     away = (square - mean_squares(a)) ** 2
     for seen, expected in ((square, mean_squares(a)), (away, square_variances(a, d))):
@@ -90,6 +91,12 @@ def test_of_two_tokens_distances_are_certain() -> None:
     np.testing.assert_allclose(found.sharp_lower, [0.5, 0.5, 1.0])
     np.testing.assert_allclose(found.sharp_upper, [0.5, 0.5, 1.0], atol=1e-12)
     np.testing.assert_allclose(expected_share([0.5, 0.25], [0.25, 0.4, 0.5], 16), [0.5, 0.5, 1.0])
+
+
+def test_the_printed_upper_bound_follows_from_cantelli() -> None:
+    # The step that stands in the place of print's: 1/(1 + (1−ρ²)²) ≤ exp(−(1−ρ)²/2) on [0, 1].
+    rho = np.linspace(0, 1, 10_001)
+    assert (1 / (1 + (1 - rho**2) ** 2) <= np.exp(-((1 - rho) ** 2) / 2) + 1e-15).all()
 
 
 def test_bounds_equal_their_symbols() -> None:

@@ -1,5 +1,6 @@
 """Edition `predicted` in numbers equals its statements, at random rational points."""
 
+import math
 from itertools import product
 from typing import Any
 
@@ -20,13 +21,13 @@ from theory.editions.predicted.counts import (
 from theory.editions.predicted.predict import conditional_law, squared_sum_nodes
 from theory.evaluate.envelopes import envelope
 from theory.head.ranked import rank_tokens, summarise
-from theory.statements import catalogue
+from theory.statements import catalogue, dimensions, rendering
 from theory.symbolic import approximations as x
 from theory.symbolic import symbols as s
 from theory.symbolic.operations import spell_out
 from theory.symbolic.record import latex
 
-SEEDS = (0, 1)
+SEEDS = (0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4)))
 
 
 def rational(rng: np.random.Generator, low: int, high: int, over: int = 16) -> sp.Rational:
@@ -199,6 +200,30 @@ def test_a_rival_below_moves_the_threshold_as_stated(seed: int) -> None:
     assert counted[0] == pytest.approx(stated, rel=1e-12)
 
 
+@pytest.mark.parametrize("correlation", [-0.75, -0.25, 0.0, 0.25, 0.875, 1.0])
+def test_the_covariance_of_two_counts_is_the_series_and_exact_at_its_end(
+    correlation: float,
+) -> None:
+    first, second, cosines = 0.25, -0.5, np.array([[1.0, correlation], [correlation, 1.0]])
+    # Under a huge t and a tiny slope the covariance is linear in the cosine, and so is the
+    # correlation.
+    zero, one = np.zeros(2), np.ones(2)
+    law = Law(cosines, one, zero, one, np.full(2, 1e-6), zero, np.full(2, 4.0), 1e12, 1.0)
+    row = np.empty(2)
+    covariances(law, 0, 0, row)
+    h = np.array([first, second])
+    below = np.array([math.erfc(-value / math.sqrt(2)) / 2 for value in h])
+    waves = np.empty((1, 4, 2))
+    waves_at(h, one, np.zeros(2, dtype=np.bool_), waves[0])
+    rest = np.full((1, 2), math.sqrt(row[0]))
+    found = shared_variance(law, 0, np.zeros((1, 2)), rest, np.array([0, 1]), waves)
+    given = {x.h[s.j]: first, x.h[s.k]: second, x.R_res[s.j, s.k]: correlation}
+    stated = number(x.PAIR_COVARIANCE.expression, given)
+    assert found[0] / 2 == pytest.approx(stated, rel=1e-6, abs=1e-12)
+    if correlation == 1.0:
+        assert found[0] / 2 == pytest.approx(below[1] * (1 - below[0]), rel=1e-6)
+
+
 def counted(mean: float, variance: float, size: int, *statements: Any) -> list[float]:
     """Means of functions of a count with these moments, as stated."""
     given = {s.N: size, x.K_mean: mean, x.K_var: variance}
@@ -217,6 +242,11 @@ def test_means_of_a_count_are_the_statements_where_it_is_large_or_of_selected_to
     law = (float(rational(rng, 1, 120)), float(rational(rng, 1, 9)))
     stated = counted(*law, 12, x.RECALL, x.F_INNER)
     assert of_count(*law, 12, 12, True) == pytest.approx(stated, rel=1e-12)
+
+
+def test_a_small_count_of_the_beta_binomial_law_is_near_the_second_order() -> None:
+    stated = counted(3.0, 4.0, 20, x.PRECISION)[0]
+    assert of_count(3.0, 4.0, 40, 20, False)[0] == pytest.approx(stated, abs=2e-3)
 
 
 def test_a_prediction_is_the_mean_over_its_nodes_of_what_is_stated() -> None:
@@ -241,16 +271,25 @@ def test_a_prediction_is_the_mean_over_its_nodes_of_what_is_stated() -> None:
     assert found.precision_lower[0] == pytest.approx(total, abs=2e-3)
 
 
-def test_no_statement_of_the_edition_is_a_bound() -> None:
+def test_every_statement_of_the_edition_keeps_its_dimension_and_is_no_bound() -> None:
     entries = [entry for entry in catalogue.entries() if entry.edition == "predicted"]
+    assert len(entries) == 23
     for entry in entries:
+        assert dimensions.check(entry) == (), entry.name
         assert entry.relation in {"=", "~"}, entry.name
         assert entry.source == "not in print; predicted edition"
     assert [entry.relation for entry in entries if entry.name.startswith("predicted_")] == ["~"] * 4
 
 
-def test_functions_of_the_normal_law_are_printed() -> None:
+def test_functions_of_the_normal_law_are_printed_and_evaluated() -> None:
     assert str(x.Phi(x.z)) == "Phi(z)"
     assert str(x.NormalDensity(x.z)) == "phi(z)"
     both = x.Phi(x.z) * x.NormalDensity(x.z)
     assert latex(both) == r"\varphi\left(z_k\right) \Phi\left(z_k\right)"
+    assert number(x.Phi(x.z), {x.z: 1}) == pytest.approx(0.8413447460685429, rel=1e-14)
+    assert number(x.NormalDensity(x.z), {x.z: 1}) == pytest.approx(0.24197072451914337, rel=1e-14)
+    scope: dict[str, Any] = {"math": math, "Y_mean": 1.0, "theta": 2.0, "z": 0.5, "k": 0}
+    scope["W_mean"] = [3.0]
+    exec(rendering.render(catalogue.statement("clark_mean"), "python"), scope)
+    expected = 1.0 * 0.6914624612740131 + 3.0 * 0.3085375387259869 + 2 * 0.3520653267642995
+    assert scope["clark_mean"] == pytest.approx(expected)

@@ -8,7 +8,7 @@ from theory.errors import InputError
 from theory.what_if import elasticity
 from theory.what_if.elasticity import study_elasticities
 from theory.what_if.given_gram import measured_gram
-from theory.what_if.parameters import LOWER
+from theory.what_if.parameters import BOUNDS, LOWER
 from theory.what_if.study import Question, study
 
 POINT = {"L": 64, "N": 4, "rho0": 0.05, "eta": 0.1, "p_sink": 0.05, "beta": 1.0}
@@ -26,9 +26,11 @@ def names(found, dim="parameter"):
     return found.arrays[dim].tolist()
 
 
-def along(name, values, question):
-    """A study on a line through the point."""
-    return study({name: values}, {k: v for k, v in POINT.items() if k != name}, question)
+def along(name, values, question, bound):
+    """The bound on a line through the point."""
+    return study({name: values}, {k: v for k, v in POINT.items() if k != name}, question).full(
+        bound
+    )
 
 
 @pytest.mark.parametrize("n", [2, 5])
@@ -68,9 +70,8 @@ def test_a_derivative_is_the_slope_of_the_study(edition):
     near = 0.1 if edition == "conditional" else 5e-3  # its averages are quadratures
     width = 0.01
     for name, value in {"beta": 1.0, "p_sink": 0.05, "lam": 0.25, "omega": 0.1}.items():
-        ends = along(name, value * np.exp([-width, width]), question)
         for bound in question.bounds:
-            low, high = ends.full(bound)
+            low, high = along(name, value * np.exp([-width, width]), question, bound)
             seen, expected = value_of(found, name, bound, "slope"), (high - low) / (2 * width)
             assert seen == pytest.approx(expected, rel=near, abs=2e-6), (name, bound)
 
@@ -79,7 +80,7 @@ def test_whole_numbers_move_by_one_and_at_an_end_to_one_side():
     question = Question(edition="sharp", bounds=("precision_upper",))
     found = study_elasticities(POINT, question)
     for name, less, more in (("N", 3, 5), ("L", 63, 65)):
-        low, high = along(name, [less, more], question).full("precision_upper")
+        low, high = along(name, [less, more], question, "precision_upper")
         expected = np.log(high / low) / np.log(more / less)
         assert value_of(found, name, "precision_upper") == pytest.approx(expected, abs=1e-6)
         assert step_of(found, name) == elasticity.BOTH
@@ -100,6 +101,17 @@ def test_only_parameters_of_the_point_are_reported():
     gram = measured_gram(np.exp(-np.arange(30.0)), rho0=0.1)
     own = study_elasticities({"N": 4}, Question(edition="sharp", decay="measured", measured=gram))
     assert not {"beta", "rho0", "c", "L"} & set(names(own))
+
+
+@pytest.mark.slow
+def test_the_bounds_of_every_edition_but_the_printed_do_not_move_with_the_unit_of_values():
+    for edition in ("repaired", "sharp", "conditional", "predicted"):
+        found = study_elasticities(POINT, Question(edition=edition, bounds=BOUNDS))
+        row = found.arrays["slope"][names(found).index("C")]
+        np.testing.assert_array_equal(row, 0, err_msg=edition)
+    printed = study_elasticities(POINT)
+    by_unit, by_kappa = (value_of(printed, name, "precision_lower") for name in ("C", "kappa"))
+    assert by_unit == pytest.approx(2 * by_kappa, rel=1e-5)
 
 
 def test_what_has_no_elasticity_says_why():

@@ -20,7 +20,7 @@ from theory.what_if.parameters import BOUNDS, LOWER
 from theory.what_if.study import Question, study
 
 TOKENS = 25
-AXES = {"N": [5, 25], "d": [16, 64], "kappa": [0.1, 0.5], "p_sink": [0.05, 0.4]}
+AXES = {"N": [2, 5, 25], "d": [16, 64], "kappa": [0.1, 0.5], "p_sink": [0.05, 0.4]}
 FIXED = {"lam": 0.3, "eta": 0.1, "omega": 0.7, "T1": 6, "T2": 18}
 
 

@@ -50,7 +50,7 @@ def test_every_point_equals_the_evaluation_of_one_head(question):
     axes = {name: values for name, values in AXES.items() if name != "kappa" or of_tails}
     found = study(axes, FIXED, question)
     places = list(np.ndindex(*found.shape))
-    for index in np.random.default_rng(0).choice(len(places), 25, replace=False):
+    for index in np.random.default_rng(0).choice(len(places), 60, replace=False):
         place = places[index]
         at = {name: values[k] for (name, values), k in zip(axes.items(), place, strict=True)}
         feasible = at["rho0"] != 0.9
@@ -87,12 +87,22 @@ def test_other_grams_too_evaluate_as_one_head(decay):
         assert_same(here, alone, LOWER, rtol=1e-10)
 
 
-def test_profiles_in_arrays_equal_the_profile_of_one_head():
-    point = {"p_base": 0.003, "eta": -0.05, "growth": 0.01, "p_sink": 0.4, "omega": 2}
-    other = {**PLAIN, "p_sink": 0.2, "omega": 1.0, "T1": 5, "T2": 70}
-    both = {name: np.array([other[name], (point | {"T1": 0, "T2": 0})[name]]) for name in other}
-    one = WeightProfile(length=80, plateau_end=0, growth_start=0, **point)
-    np.testing.assert_allclose(many_weights(80, both)[1], one.weights(), rtol=1e-14)
+@pytest.mark.parametrize(
+    ("base", "phases_of_one"),
+    [
+        (PLAIN, {"p_sink": 0.1, "omega": 0.3, "T1": 10, "T2": 60}),
+        (
+            {"p_base": 0.003, "eta": -0.05, "growth": 0.01},
+            {"p_sink": 0.4, "omega": 2, "T1": 0, "T2": 0},
+        ),
+    ],
+)
+def test_profiles_in_arrays_equal_the_profile_of_one_head(base, phases_of_one):
+    point, other = base | phases_of_one, {**PLAIN, "p_sink": 0.2, "omega": 1.0, "T1": 5, "T2": 70}
+    found = many_weights(80, {name: np.array([other[name], point[name]]) for name in point})
+    one = {name: None if np.isnan(value) else value for name, value in point.items()}
+    ends = {"length": 80, "plateau_end": one.pop("T1"), "growth_start": one.pop("T2")}
+    np.testing.assert_allclose(found[1], WeightProfile(**ends, **one).weights(), rtol=1e-14)
 
 
 def test_a_projected_point_is_evaluated_at_the_feasible_edge_and_flagged():
@@ -135,11 +145,9 @@ TOO_MANY = {"N": np.arange(1, 1001), "beta": np.geomspace(0.1, 1, 10**5), "d": n
         ({"omega": [-1]}, {}, "omega = -1: expected finite numbers from 0 (frequency"),
         ({"growth": [900.0]}, {}, "expected a growth that stays finite"),
         ({"c": [0.1]}, {}, "c is set, but the exponential Gram has no offset"),
-        (
-            {},
-            {"stretch": 2.0},
-            "not stretched, expected none given. Use --gram",
-        ),
+        ({}, {"stretch": 2.0}, "stretch is set, but the exponential Gram is not stretched"),
+        ({}, {"stretch": 2.0}, "expected none given. Use --gram"),
+        ({"stretch": [1.0, 2.0]}, {}, "stretch is set, but the exponential Gram is not stretched"),
         (TOO_MANY, {}, "points need"),
     ],
 )

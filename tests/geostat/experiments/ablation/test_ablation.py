@@ -78,8 +78,8 @@ def test_n_star_of_a_head_is_searched_to_the_integer(data, ids):
     assert bool(data["head_n_star_se"].notnull().where(inside, True).all())
 
 
-def test_budgets_are_shared_from_the_other_documents(data, ids):
-    mode = "renormalisation"
+@pytest.mark.parametrize("mode", ["deletion", "renormalisation"])
+def test_budgets_are_shared_from_the_other_documents(data, ids, mode):
     features = [head_features(tiny("llama"), row.numpy(), [4, 9], "paper") for row in ids]
     seen = {name: np.stack([document[name] for document in features]) for name in features[0]}
     rise, _ = cells_of(data)

@@ -1,5 +1,7 @@
 """Parts of `conditional`: laws against exact ones, averages over nodes, dependent events."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -28,7 +30,7 @@ from theory.editions.conditional.distance_distribution import (
 )
 from theory.editions.conditional.kernels import Residuals, distance_rows
 from theory.editions.conditional.one_token import SIDES_UPPER, Known, _from_rows
-from theory.head.ranked import Ranked
+from theory.head.ranked import Ranked, Summary, ranked, summarise
 from theory.statements import catalogue
 from theory.symbolic import symbols
 from theory.symbolic.operations import Mean, spell_out
@@ -95,6 +97,60 @@ def test_radius_quantiles_have_the_moments_of_chi(dimension: int) -> None:
 
 
 # What is known given Z_i = (s, y_i), by symbols.
+
+
+def symbolic_selection() -> tuple[sp.Matrix, Ranked, Summary]:
+    """Return C of T = 4 exactly, and the same head in numbers; N = 2."""
+    a = [sp.Rational(1), sp.Rational(3, 4), sp.Rational(1, 2), sp.Rational(2, 5)]
+    rho = sp.Matrix(
+        4, 4, lambda k, m: 1 if k == m else sp.Rational(1, 3) ** abs(k - m) - sp.Rational(1, 20)
+    )
+    cosines = np.array(rho.tolist(), dtype=float)
+    head = ranked(np.arange(4), np.array(a, dtype=float), cosines, 0)
+    c = sp.Matrix(4, 4, lambda k, m: a[k] * a[m] * rho[k, m])
+    return c, head, summarise(head, np.array([2]))
+
+
+def test_conditional_mean_of_a_distance_is_the_noncentral_chi_squares() -> None:
+    """E[D_l | s, y_i] from the Gaussian conditional law by Schur complement equals v_{l|i} +
+    δ_l, whatever s, y_i are.
+    """
+    c, head, summary = symbolic_selection()
+    known_s, _ = given_s(head, summary, 16)
+    t, z, tau = sp.symbols("t z tau", positive=True)
+    total = (c[:2, :2] * sp.ones(2, 1)).dot(sp.ones(2, 1))
+    for i, j in product(range(2), range(2, 4)):
+        row = sp.Matrix([[c[0, j] + c[1, j], c[i, j]]])
+        b_i = (c[0, i] + c[1, i]) / total
+        known = sp.Matrix([[total, c[0, i] + c[1, i]], [c[0, i] + c[1, i], c[i, i]]])
+        weights = row * known.inv()
+        s = sp.Matrix([sp.sqrt(t), 0])
+        y_i = b_i * s + sp.Matrix([z, sp.sqrt(tau)])
+        rest = s - weights[0] * s - weights[1] * y_i
+        left = c[j, j] - (row * known.inv() * row.T)[0]
+        mean = sp.expand(rest.dot(rest) + left)
+        token = given_token(known_s, i, np.ones(2))
+        pull, slope = known_s.pull[j], token.slope[j - 2]
+        offset = ((1 - pull) * np.sqrt(1.7) - slope * 0.3) ** 2 + slope**2 * 0.9
+        # The code's unit is σ_ss.
+        found, stated = offset + token.variance[j - 2] * float(total), {t: 1.7, z: 0.3, tau: 0.9}
+        np.testing.assert_allclose(found, float(mean.subs(stated)), rtol=1e-12)
+        # Averaged over t, z, τ it is Γ_ll, the unconditional mean of D_l.
+        v_i = c[i, i] - b_i**2 * total
+        r, d = sp.symbols("r d")
+        poly = sp.Poly(sp.expand(mean.subs(sp.sqrt(t), r).subs(t, r**2)), r, z, tau)
+        moments = {(2, 0, 0): total, (1, 1, 0): 0, (0, 0, 0): 1}
+        moments |= {(0, 2, 0): v_i / d, (0, 0, 1): v_i * (d - 1) / d}
+        expected = sum(value * moments[power] for power, value in poly.terms())
+        assert sp.simplify(expected - (total - 2 * (c[0, j] + c[1, j]) + c[j, j])) == 0
+
+
+def test_upper_bound_of_one_count_by_symbols() -> None:
+    """f(k) = f(κ) + N(κ−k)/(N+κ)² + f(k)(κ−k)²/(N+κ)², exactly."""
+    n, k, kappa = sp.symbols("N k kappa", positive=True)
+    value, at_mean = n / (n + k), n / (n + kappa)
+    rest = (n * (kappa - k) + value * (kappa - k) ** 2) / (n + kappa) ** 2
+    assert sp.simplify(at_mean + rest - value) == 0
 
 
 # Averages over Z_i.

@@ -63,7 +63,7 @@ def columns_of(value: np.ndarray, kappa: np.ndarray) -> np.ndarray:
 
 def test_what_is_a_line_in_the_count_is_exact_and_the_rest_keeps_its_mean() -> None:
     rng = np.random.default_rng(2)
-    kappa = rng.exponential(size=(1500, 3, 4, 16))
+    kappa = rng.exponential(size=(4000, 3, 4, 16))
     value = np.stack([1 - 0.3 * kappa, np.maximum(1 - kappa, 0)])
 
     def means(beyond: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from support.heads import given_s, one_selection, profile_head, simulated_distances
-from support.model_g import assert_holds
+from support.model_g import assert_holds, gram_of
 
 from theory.editions.conditional import conditional_edition
 from theory.editions.conditional import several_tokens as conditional_crowd
@@ -89,6 +89,14 @@ def test_the_residual_covariance_is_the_schur_complement() -> None:
     )
 
 
+def test_duplicates_within_and_across_the_cut() -> None:
+    directions = np.random.default_rng(5).normal(size=(16, 10)) + 0.3
+    directions[[4, 12]] = directions[2]
+    case = (np.full(16, 1 / 16), 1.0, gram_of(directions), 24, [3, 6, 13])
+    narrow = envelope(*case, edition="conditional", sink=None)
+    assert_holds(narrow, simulate(*case, draws=6000, sink=None), ["precision"])
+
+
 def test_without_convergence_the_other_bounds_remain(monkeypatch: pytest.MonkeyPatch) -> None:
     head, summary = one_selection(n=5)
     full, error = conditional_bounds(head, summary, 0, 16, followup=False)
@@ -103,6 +111,6 @@ def test_without_convergence_the_other_bounds_remain(monkeypatch: pytest.MonkeyP
 
 
 def test_a_long_head_is_cheap_and_bounded() -> None:
-    case = (*profile_head(512, 0.2, 0.2, 0.5, 0.3), 64, [12])
+    case = (*profile_head(700, 0.2, 0.2, 0.5, 0.3), 64, [12])
     found = envelope(*case, edition="conditional")
-    assert_holds(found, simulate(*case, draws=200), ["precision"])
+    assert_holds(found, simulate(*case, draws=400), ["precision"])

@@ -33,6 +33,13 @@ def law_of(alpha: list[float], gram: FloatArray, n: int, d: int, sink: int | Non
     return pairwise_law(head, summarise(head, np.array([n])), 0, d)
 
 
+def test_law_at_a_fixed_ratio_is_student() -> None:
+    # d = 2: the density of r is constant, so P{D_j ≤ D_i} = (1 − r)/2. T = 3, N = 2, a = (1,
+    # 1, 0), ρ = 0: Γ_ii = 1, Γ_jj = 2, Γ_ij = 1.
+    law = law_of([1.0, 1.0, 0.0], np.eye(3), 2, 2, None)
+    np.testing.assert_allclose(law.closed, (1 - 1 / np.sqrt(5)) / 2)
+
+
 def test_exact_ties_count_for_closed_balls_only() -> None:
     # Three equal contributions of the same direction: every distance is equal.
     law = law_of([0.2] * 3, np.ones((3, 3)), 1, 16, None)
@@ -75,3 +82,13 @@ BY_HAND = PairwiseLaw(closed=PROBABILITIES, strict=PROBABILITIES)
 def test_followup_combines_outer_precision_with_strict_inner_recall() -> None:
     p_low, p_high, r_low, r_high, *f = best_bounds(BY_HAND, followup=True)
     assert f == 2 * [max(0.0, p_low + r_low - 1), 2 * p_high * r_high / (p_high + r_high)]
+
+
+def test_bounds_by_hand() -> None:
+    # N = 2, M = 2: f = 1, 2/3, 1/2; F = 1, 4/5, 2/3; g = 0, 2/3, 1. u = (.2, .6), π = (.4,
+    # .1), ν = (.7, .5), 1 − max = (.8, .6).
+    precision = [1 - 0.8 / 3, 1 - 0.4 / 3 - 0.1 / 6]
+    f_outer = [1 - 0.8 / 5, 1 - 0.4 / 5 - 0.1 * (4 / 5 - 2 / 3)]
+    f_inner = [0.7 * 2 / 3 + 0.5 / 3, 2 / 3 + 0.4 / 3]
+    expected = [*precision, 0.6, 0.7, *f_outer, *f_inner]
+    np.testing.assert_allclose(best_bounds(BY_HAND, followup=False), expected)
