@@ -141,7 +141,7 @@ def caption_claims(run: Run) -> Caption:
 
 
 SUMMED_UP: Final = {
-    "norms.cv": "Value norms of nearly one length",
+    "norms.cv": "Constant value norms",
     "similarity.exponential": "Exponential decay of similarity",
     "weights.shape_position": "Four phases of the weights",
 }
