@@ -341,3 +341,10 @@ def test_a_softmax_that_is_rounded_to_bfloat16_is_taken():
     assert float(rows.double().sum(dim=-1).max()) > 1.0005
     values = torch.ones(1, 300, 2)
     layer_of(rows, values, "here").refuse_faults(torch.ones(1, 300, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("array", [np.ones(3, np.float32), torch.ones(3)], ids=["numpy", "torch"])
+def test_an_array_that_its_owner_reuses_is_copied(array):
+    copied = float32(array, "alpha")
+    array[:] = 0
+    assert copied.tolist() == [1, 1, 1]
