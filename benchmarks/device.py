@@ -33,6 +33,7 @@ from empirical.capture.layer_view import LAYERS as TOGETHER
 from empirical.capture.layer_view import to_host
 from empirical.measure.device import layer as on_device
 from empirical.measure.device import nulls, queries
+from empirical.measure.permutations import Permutations
 from empirical.measure.queries import Row
 from empirical.tap.tap import TappedLayer, tap
 
@@ -65,7 +66,12 @@ def parts(tokens: int) -> dict[str, Part]:
 
     def baselines(alpha: torch.Tensor, values: torch.Tensor) -> dict:
         # Fixed draws: meta tensors have no generator.
-        return nulls.measure_drawn(alpha, values, None, orders=alpha.argsort(dim=-1), drawn=values)
+        row = Row(position=alpha.shape[1] - 1, first=0, alpha=alpha)
+        draw = Permutations.draw(np.random.SeedSequence(0), *values.shape[:2])
+        orders = [alpha.argsort(dim=-1)]
+        return nulls.measure_drawn(
+            [row], values, None, orders=orders, drawn=values, permutations=[draw]
+        )
 
     return {
         "geometry": lambda alpha, values: geometry(alpha, values),

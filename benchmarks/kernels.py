@@ -20,6 +20,7 @@ import torch
 from empirical.measure import layer as summaries
 from empirical.measure import nulls, pairs
 from empirical.measure.compiled import Task, spread
+from empirical.measure.queries import Row
 from empirical.measure.selection import Convention, default_n, separability
 from empirical.sources.builtin import topics
 from empirical.sources.models import LoadedModel, find
@@ -44,8 +45,11 @@ def parts(tokens: int) -> dict[str, OnLayer]:
         "everything of /capture, every N": lambda alpha, values, layer: summaries.measure_layer(
             alpha, values, all_sizes, sink=True
         ),
-        "both draws of /null, default n": lambda alpha, values, layer: nulls.measure_layer(
-            alpha, values, grid, seed=(0, 0, layer)
+        "null baselines, default n": lambda alpha, values, layer: nulls.measure_layer(
+            [Row(position=alpha.shape[1] - 1, first=0, alpha=alpha)],
+            values,
+            grid,
+            seed=(0, 0, layer),
         ),
     }
 

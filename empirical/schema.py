@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 """Raised whenever a stored name, dimension, meaning or the layout on disk changes; a store of
 another version is not resumed.
 """
@@ -216,7 +216,15 @@ PRINCIPAL: Final = _table(
     "principal_components; value norm; ; Figs. 1 and 9; principal components of the contributions",
 )
 
-NULLS: Final = ("random_selection", "random_directions")
+NULLS: Final = (
+    "random_selection",
+    "random_directions",
+    "permuted_values",
+    "permuted_sink",
+    "permuted_octaves",
+    "other_head",
+)
+"""Null baselines, as defined in `measure.nulls`."""
 
 NULL: Final = {
     name: replace(

@@ -283,6 +283,10 @@ def of_score(data: xr.Dataset, score: str) -> xr.Dataset:
 NULLS = {
     "random_selection": "random selection",
     "random_directions": "random directions",
+    "permuted_values": "permuted values",
+    "permuted_sink": "permuted values, random direction of the sink",
+    "permuted_octaves": "values permuted within octaves of rank",
+    "other_head": "values of another KV head",
     "floor": "floor $N/T$",
 }
 """Names of null baselines."""

@@ -27,6 +27,7 @@ from empirical.capture.layer_view import RunShape
 from empirical.capture.observers import Baselines, Buffers, Geometry
 from empirical.measure.layer import measure_layer
 from empirical.measure.nulls import measure_layer as measure_nulls
+from empirical.measure.queries import Row
 from empirical.measure.selection import Convention, default_n
 from geostat.runs import stages
 from geostat.runs.groups import tree_of
@@ -88,7 +89,8 @@ def drawn(planted: Planted, random: np.random.Generator) -> xr.DataTree:
             alpha, values = weights[document, layer], _values(planted, random)
             seed = (int(random.integers(2**31)), document, layer)
             buffer.put("capture", layer, measure_layer(alpha, values, shape.n, sink=True))
-            buffer.put("null", layer, measure_nulls(alpha, values, shape.n, seed=seed))
+            row = Row(position=TOKENS - 1, first=0, alpha=alpha)
+            buffer.put("null", layer, measure_nulls([row], values, shape.n, seed=seed))
     groups = {}
     for group, plan in plans.items():
         variables: dict[str, Any] = {

@@ -202,8 +202,8 @@ class Geometry:
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """Variables of /null: separability of a random selection, and of random directions, at the same
-    weights and norms; means over the analysed queries of a document.
+    """Variables of /null: separability of the null baselines of `measure.nulls`, means over the
+    analysed queries of a document.
     """
 
     group: ClassVar[str] = "null"
@@ -216,28 +216,19 @@ class Baselines:
         )
 
     def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
-        """Draw both baselines for one layer; the seed depends only on run, window and layer."""
-        measures = nulls.measure_layer, queries.null_layer
-        drawn: Mapping[str, np.ndarray] = self._drawn(view, *measures, seed=view.seed)
+        """Draw all baselines for one layer; the seed depends only on run, window and layer."""
+        drawn: Mapping[str, np.ndarray] = self._drawn(view, nulls.measure_layer, seed=view.seed)
         return drawn
 
     def on_device(self, layers: Together) -> list[dict[str, Any]]:
-        """Draw both baselines on the device, with each layer's seed."""
-        measures = device_nulls.measure_layer, device_queries.null_layer
-        return layers.apart(self._drawn(layers, *measures, seeds=layers.seeds))
+        """Draw all baselines on the device, with each layer's seed."""
+        drawn = self._drawn(layers, device_nulls.measure_layer, seeds=layers.seeds)
+        return layers.apart(drawn)
 
     @staticmethod
-    def _drawn(
-        view: Seen,
-        one: Callable[..., Any],
-        several: Callable[..., Any],
-        **seed: Any,
-    ) -> Any:
-        """Draw by the function for one analysed query, or for several."""
-        options = {"convention": view.shape.convention, **seed}
-        if len(view.rows) > 1:
-            return several(view.rows, view.every, view.shape.n, **options)
-        return one(view.alpha, view.values, view.shape.n, **options)
+    def _drawn(view: Seen, measure: Callable[..., Any], **seed: Any) -> Any:
+        shape = view.shape
+        return measure(view.rows, view.every, shape.n, convention=shape.convention, **seed)
 
 
 @dataclass(frozen=True, slots=True)

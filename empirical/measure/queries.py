@@ -20,10 +20,8 @@ import numpy as np
 
 from empirical.measure.compiled import Task, spread
 from empirical.measure.head_kernels import padded
-from empirical.measure.nulls import draw_values, random_orders
 from empirical.measure.pairs import ALIGNED, WHOLE, Block, Pairs
 from empirical.measure.selection import (
-    MEASURES,
     ArrayLike,
     Convention,
     Selection,
@@ -75,13 +73,14 @@ def measure_layer(
     """
     counted, queries = alike(rows), len(rows)
     rows = [rows[query] for query in counted]
-    alphas, states = _arrays(rows, values)
-    measured = _separability(rows, alphas, states, n, convention, None)
+    alphas, states = arrays_of(rows, values)
+    selected = selections(rows, alphas, states, n, convention)
+    measured = separability(rows, selected, states)
     curves = {name: np.stack([of_query[name] for of_query in measured]) for name in BY_QUERY}
     precision, recall = (curves[name] for name in BY_QUERY)
     curves["f_outer"], curves["f_inner"] = f_scores(precision, recall, convention)
     dtype = alphas[-1].dtype
-    out = {name: _mean(array).astype(dtype) for name, array in curves.items()}
+    out = {name: mean_of_finite(array).astype(dtype) for name, array in curves.items()}
     for name in BY_QUERY:
         out[f"{name}_sd"] = _sd(curves[name]).astype(dtype)
         by_query = np.full((queries, *curves[name].shape[1:]), np.nan, dtype)
@@ -94,40 +93,6 @@ def measure_layer(
     sink_sd = _sd(first_weights) if rows[-1].first == 0 else np.full(len(alphas[-1]), np.nan)
     out["sink_weight_sd"] = sink_sd.astype(dtype)
     return out | _profiles(alphas[near_last(tokens) :])
-
-
-def null_layer(
-    rows: Sequence[Row],
-    values: ArrayLike,
-    n: Any,
-    *,
-    seed: Sequence[int],
-    convention: Convention = Convention.PAPER,
-) -> dict[str, np.ndarray]:
-    """Measure both null baselines of every query of one document's layer, averaged over queries:
-    arguments as of `measure_layer`, seed and variables as of `nulls.measure_layer`. Directions are
-    drawn once for all queries, which share values; orders are drawn per query.
-    """
-    rows = [rows[query] for query in alike(rows)]
-    alphas, states = _arrays(rows, values)
-    drawn, of_orders = draw_values(states, seed)
-    orders = [
-        random_orders(of_query, *alpha.shape)
-        for of_query, alpha in zip(of_orders.spawn(len(rows)), alphas, strict=True)
-    ]
-    both = [
-        _separability(rows, alphas, states, n, convention, orders),
-        _separability(rows, alphas, drawn, n, convention, None),
-    ]
-
-    def mean(by_query: Sequence[dict[str, np.ndarray]], name: str) -> np.ndarray:
-        return _mean(np.stack([measures[name] for measures in by_query]))
-
-    dtype = alphas[-1].dtype
-    return {
-        name: np.stack([mean(by_query, name) for by_query in both], axis=1).astype(dtype)
-        for name in MEASURES
-    }
 
 
 def alike(rows: Sequence[Row]) -> list[int]:
@@ -152,40 +117,46 @@ def near_last(tokens: Sequence[int] | np.ndarray) -> int:
     return start
 
 
-def _arrays(rows: Sequence[Row], values: ArrayLike) -> tuple[list[np.ndarray], np.ndarray]:
+def arrays_of(rows: Sequence[Row], values: ArrayLike) -> tuple[list[np.ndarray], np.ndarray]:
     """Check the rows' weights, (head, token) each, and the values; return them as arrays."""
     alphas = []
     for row in rows:
         alpha, _ = head_arrays(row.alpha, values[:, row.first : row.position + 1])
         alphas.append(alpha)
-    _, states = head_arrays(np.zeros((len(values), values.shape[1]), np.float32), values)
+    _, states = head_arrays(np.zeros((len(values), values.shape[1]), alphas[-1].dtype), values)
     return alphas, states.astype(alphas[-1].dtype, copy=False)
 
 
-def _separability(
+def selections(
     rows: Sequence[Row],
     alphas: Sequence[np.ndarray],
     states: np.ndarray,
     n: Any,
     convention: Convention,
-    orders: Sequence[np.ndarray] | None,
-) -> list[dict[str, np.ndarray]]:
-    """Return `MEASURES` of every query, (head, n), of selections by `orders` or by weight."""
+    orders: Sequence[np.ndarray] | None = None,
+) -> list[Selection]:
+    """Return a selection by `orders`, or by weight, for each row over the values that it sees."""
     by_weight: list[np.ndarray | None] = [None] * len(rows)
-    selections = [
+    return [
         Selection(alpha, states[:, row.first : row.position + 1], n, convention, order)
         for row, alpha, order in zip(rows, alphas, orders or by_weight, strict=True)
     ]
+
+
+def separability(
+    rows: Sequence[Row], selected: Sequence[Selection], states: np.ndarray
+) -> list[dict[str, np.ndarray]]:
+    """Return `MEASURES` of one or more selections of each row, (head, n)."""
     wide = padded(states.shape[1], ALIGNED)
     if wide * wide > WHOLE:  # cosines of all pairs do not fit in memory
-        spread([task for selection in selections for task in selection.tasks()])
+        spread([task for selection in selected for task in selection.tasks()])
     else:
-        _walk(rows, selections, states)
-    return [selection.named() for selection in selections]
+        _walk(list(rows) * (len(selected) // len(rows)), selected, states)
+    return [selection.named() for selection in selected]
 
 
-def _walk(rows: Sequence[Row], selections: Sequence[Selection], states: np.ndarray) -> None:
-    """Measure every query with the cosines of all pairs of a kv_head, computed once."""
+def _walk(rows: Sequence[Row], selected: Sequence[Selection], states: np.ndarray) -> None:
+    """Measure selections with the cosines of all pairs of a kv_head, computed once."""
     pairs = Pairs(states, sink=rows[-1].first == 0, offset=0, bins=NO_BINS, blocks=NO_BINS)
 
     def measure(block: Block, row: Row, selection: Selection) -> None:
@@ -195,7 +166,7 @@ def _walk(rows: Sequence[Row], selections: Sequence[Selection], states: np.ndarr
             selection.walk(head, cosine, pairs.norm[k, seen], int(row.first == 0), None)
 
     def tasks(block: Block) -> list[Task]:  # the last queries, which see most tokens, first
-        queries = zip(reversed(rows), reversed(selections), strict=True)
+        queries = zip(reversed(rows), reversed(selected), strict=True)
         return [partial(measure, block, row, selection) for row, selection in queries]
 
     pairs.visit(tasks)
@@ -214,13 +185,13 @@ def _profiles(alphas: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     logs = np.log(aligned, out=np.full(aligned.shape, np.nan), where=aligned > 0)
     dtype = alphas[-1].dtype
     return {
-        "attention_weight": _mean(aligned).astype(dtype),
-        "log_attention_weight": _mean(logs).astype(dtype),
+        "attention_weight": mean_of_finite(aligned).astype(dtype),
+        "log_attention_weight": mean_of_finite(logs).astype(dtype),
         "weight_queries": np.array(len(alphas), np.int32),
     }
 
 
-def _mean(values: np.ndarray) -> np.ndarray:
+def mean_of_finite(values: np.ndarray) -> np.ndarray:
     """Return the float64 mean of finite entries over the first axis; NaN without any."""
     known = np.isfinite(values)
     count = known.sum(axis=0)
@@ -231,5 +202,5 @@ def _mean(values: np.ndarray) -> np.ndarray:
 def _sd(values: np.ndarray) -> np.ndarray:
     """Return the standard deviation of finite entries over the first axis; NaN below two."""
     count = np.isfinite(values).sum(axis=0)
-    squares = _mean((values - _mean(values)) ** 2) * count
+    squares = mean_of_finite((values - mean_of_finite(values)) ** 2) * count
     return np.sqrt(np.divide(squares, count - 1, out=np.full(count.shape, np.nan), where=count > 1))

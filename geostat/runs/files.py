@@ -30,7 +30,13 @@ from geostat.runs.experiments import EXPERIMENTS
 
 DIGITS: Final = 16
 """Hexadecimal digits of a URL's sha256 that name the folder of its working copy."""
-STAGES: Final = ("capture", "fit", "confront", *(experiment.group for experiment in EXPERIMENTS))
+STAGES: Final = (
+    "capture",
+    "control",
+    "fit",
+    "confront",
+    *(experiment.group for experiment in EXPERIMENTS),
+)
 
 
 def store_path(out: Path) -> Path:

@@ -210,6 +210,16 @@ class CaptureOptions(MeasurementOptions):
 class RunOptions(CaptureOptions, VerdictOptions):
     """Options of `geostat run`."""
 
+    control: str = option(
+        "untrained",
+        "Control: untrained (the architecture with initial random weights, on the first documents)"
+        " or none.",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_unknown(self.control, ("untrained", "none"), f"--control {self.control}:")
+
 
 @dataclass(frozen=True, kw_only=True)
 class IngestOptions(OutputOptions):

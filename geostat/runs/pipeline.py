@@ -22,7 +22,7 @@ from geostat.runs.render import write_report
 from geostat.topics.records import Tolerance
 
 if TYPE_CHECKING:
-    from geostat.runs.options import CaptureOptions
+    from geostat.runs.options import RunOptions
 
 
 def fit(store: Store, *, cluster: Any = None, console: Console = QUIET) -> dict[str, xr.Dataset]:
@@ -112,17 +112,23 @@ def computed_and_saved(
 
 
 def run(
-    options: CaptureOptions,
+    options: RunOptions,
     *,
     tolerances: Mapping[str, Tolerance] | None = None,
     console: Console = QUIET,
 ) -> Path:
     """Run all stages and return the path of the report."""
-    from geostat.runs.measurement import measure
+    from geostat.runs.control import measure_control
+    from geostat.runs.measurement import find_model, measure
 
     folder = options.out if options.out.suffix != ".zarr" else options.out.parent
     refuse_unwritable(folder)
     store = measure(options, console=console)
+    if options.control == "untrained" and "control" not in store.results:
+        with store.alone(), timed(store.path, "control"):
+            model = find_model(options)
+            control = measure_control(options, store, model, tolerances=tolerances, console=console)
+            store.put({"control": control})
     fit(store, cluster=options.cluster, console=console)
     confront(store, tolerances=tolerances, cluster=options.cluster, console=console)
     return write_report(store, folder, console=console)

@@ -7,6 +7,7 @@ Source: arXiv 2602.01893, §4, Figure 5.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 import xarray as xr
@@ -25,7 +26,21 @@ from geostat.topics.records import (
     two_decimals,
     unmeasured,
 )
-from reports.text.number import count, rounded
+from reports.text.number import count, in_runs, rounded
+
+PERMUTED: Final = "permuted_values"
+OTHER_HEAD: Final = "other_head"
+NULL_WORDS: Final = {
+    "random_selection": "randomly selected tokens",
+    "random_directions": "value vectors of random direction",
+    PERMUTED: "values permuted among content tokens",
+    OTHER_HEAD: "the values of another KV head",
+}
+"""Null baselines in sentences: random tokens, values without geometry, values of the head in random
+order, values of the same tokens that this head does not weigh.
+"""
+DENSE: Final = ("random_selection", "random_directions")
+"""Null baselines at every measured N."""
 
 
 def key_result(tree: xr.DataTree) -> KeyResult:
@@ -43,32 +58,32 @@ def key_result(tree: xr.DataTree) -> KeyResult:
     )
 
 
-def directions(tree: xr.DataTree) -> KeyResult:
-    """Return the key result on directions, from the gain over values of random direction."""
+def geometry(tree: xr.DataTree) -> KeyResult:
+    """Return the key result on selection by value geometry, from the gain over permuted values.
+
+    Random directions differ from real values in anisotropy too, so they do not answer it.
+    """
+    better = "Separability exceeds that of permuted values"
     verdicts = {
-        "holds": "Directions of value vectors increase separability.",
-        "fails": "Directions of value vectors decrease separability.",
-        "undetermined": "Whether directions of value vectors increase separability"
-        " is undetermined.",
+        "holds": f"{better}.",
+        "fails": "Separability is below that of permuted values.",
+        "undetermined": "Whether separability exceeds that of permuted values is undetermined.",
     }
-    gains = _gains(tree, "random_directions")
-    if gains is not None:
-        below = gains["precision_gain_band_upper"].values < 0
-        count = int(np.argmin(below)) if not below.all() else below.size  # leading run of losses
-        if count:
-            first, last = (int(gains["n"][index]) for index in (0, count - 1))
-            span = f"{first}" if first == last else f"{first} to {last}"
-            verdicts["mixed"] = (
-                f"Directions of value vectors increase separability, but decrease it at N = {span}."
-            )
-    return _of_gain(tree, "directions", "random_directions", verdicts)
+    other = _gains(tree, OTHER_HEAD)
+    if other is not None and not (other["precision_gain_band_lower"] > 0).any():
+        verdicts["holds"] = f"{better}, not that of another KV head's values."
+    gains = _gains(tree, PERMUTED)
+    if gains is not None and (below := gains["precision_gain_band_upper"].values < 0).any():
+        verdicts["mixed"] = f"{better}, but is lower at N = {in_runs(gains['n'].values, below)}."
+    return _of_gain(tree, "geometry", PERMUTED, verdicts)
 
 
 def _of_gain(tree: xr.DataTree, key: str, null: str, verdicts: dict[str, str]) -> KeyResult:
     """Return a key result from the largest gain of mean Precision, tested with its band."""
     gains = _gains(tree, null)
     if gains is None:
-        return unmeasured(key, "No null baseline was measured at any N between 1 and T.")
+        words = NULL_WORDS[null].capitalize()
+        return unmeasured(key, f"{words} were not measured at any N between 1 and T.")
     selected = gains.isel(n=int(gains["precision_gain"].argmax("n")))
     low, high = (float(selected[f"precision_gain_band_{side}"]) for side in ("lower", "upper"))
     answer: Settled = "holds" if low > 0 else "fails" if high < 0 else "undetermined"
@@ -89,6 +104,7 @@ def _gains(tree: xr.DataTree, null: str) -> xr.Dataset | None:
     if null not in data["null"].values:
         return None
     gains = inner_sizes(data.sel(null=null), tree["capture"].to_dataset(), "precision_gain")
+    gains = gains.sel(n=gains["precision_gain"].notnull())
     return gains if gains.sizes["n"] else None
 
 
@@ -136,18 +152,35 @@ def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, To
             f" Recall {_mean(lowest, 'recall')}."
         )
     if "precision_null" in summary:
-        selection, random_directions = (
-            " and ".join(
-                two_decimals(float(size["precision_null"].sel(null=name))) for size in quoted
-            )
-            for name in ("random_selection", "random_directions")
-        )
-        where = "at this size" if len(quoted) == 1 else "at these two sizes"
-        text += (
-            f" For randomly selected tokens, Precision {where} is {selection}; for value vectors of"
-            f" random direction, {random_directions}."
-        )
-    return text
+        nulls = [
+            f"{two_decimals(float(first['precision_null'].sel(null=null)))} for {words}"
+            for null, words in NULL_WORDS.items()
+            if null in summary["null"].values
+        ]
+        listed = f"{', '.join(nulls[:-1])} and {nulls[-1]}" if len(nulls) > 1 else nulls[0]
+        text += f" At N = {int(first['n'])}, Precision of the null baselines is {listed}."
+    return text + _compared(tree, PERMUTED) + _compared(tree, OTHER_HEAD)
+
+
+def _compared(tree: xr.DataTree, null: str) -> str:
+    """Return a sentence on the gain over a null baseline by N; "" if not measured."""
+    gains = _gains(tree, null)
+    if gains is None:
+        return ""
+    shown = []
+    for name in ("precision", "recall"):
+        low, high = (gains[f"{name}_gain_band_{side}"].values for side in ("lower", "upper"))
+        parts = [
+            f"{word} at N = {in_runs(gains['n'].values, side)}"
+            for word, side in (("higher", low > 0), ("lower", high < 0))
+            if side.any()
+        ]
+        words = " and ".join(parts) or "not distinguishable at any N"
+        shown.append(f"{name.capitalize()} is {words}")
+    return (
+        f" Compared with {NULL_WORDS[null]}, {shown[0]}; {shown[1]} (simultaneous 95%"
+        f" bands, N = {', '.join(str(n) for n in gains['n'].values)})."
+    )
 
 
 def _mean(size: xr.Dataset, name: str) -> str:
@@ -186,20 +219,20 @@ def lowest_between(tree: xr.DataTree) -> Finding:
 
 
 def _lowest_of_baselines(summary: xr.Dataset) -> str:
-    """Say at which N Precision of each null baseline is lowest; "" without baselines."""
+    """Say at which N Precision of each null baseline is lowest; "" without baselines.
+
+    Permuted values are measured at few N.
+    """
     if "precision_null" not in summary:
         return ""
-    names = {
-        "random_selection": "randomly selected tokens",
-        "random_directions": "random directions",
-    }
     lowest = {
-        name: int(summary["n"][int(curve.argmin("n"))])
-        for null, name in names.items()
-        if null in summary["null"].values
+        words: int(summary["n"][int(curve.argmin("n"))])
+        for null, words in NULL_WORDS.items()
+        if null in DENSE
+        and null in summary["null"].values
         and (curve := summary["precision_null"].sel(null=null)).notnull().any()
     }
-    where = " and ".join(f"N = {n} ({name})" for name, n in lowest.items())
+    where = " and ".join(f"N = {n} ({words})" for words, n in lowest.items())
     return f"Precision of the null baselines is lowest at {where}." if where else ""
 
 
@@ -207,28 +240,31 @@ def _lowest_of_baselines(summary: xr.Dataset) -> str:
     "non-trivial separability is strongest for N from 1 to 4",
     "abstract, §4, Figure 5",
     "N in [1, 4]",
-    "the gains in mean Precision over random selection and over random directions are both"
+    "the gains in mean Precision over random selection and over permuted values are both"
     " largest at N ≤ 4; contradicted if neither is",
 )
 def best_small(tree: xr.DataTree) -> Finding:
     """Test whether the gain over both null baselines is largest at N up to 4."""
-    data = tree["separable"].to_dataset()
-    nulls = [
-        name for name in ("random_selection", "random_directions") if name in data["null"].values
+    gains = {null: _gains(tree, null) for null in ("random_selection", PERMUTED)}
+    best = [
+        int(gain["n"][int(gain["precision_gain"].argmax("n"))])
+        for gain in gains.values()
+        if gain is not None
     ]
-    if len(nulls) < 2:
-        return Finding("not testable here", "no null baselines were measured")
-    gain = inner_sizes(data, tree["capture"].to_dataset())["precision_gain"].sel(null=nulls)
-    if not gain.notnull().any("n").all():
-        return Finding("not testable here", "no N between 1 and T was measured")
-    best = [int(gain["n"][int(gain.sel(null=name).argmax("n"))]) for name in nulls]
+    if len(best) < 2:
+        return Finding("not testable here", "the null baselines were not measured at 1 < N < T")
     small = [n <= 4 for n in best]
-    at_two = float(gain.sel(null="random_directions").dropna("n").isel(n=0))
-    sign = "−" if at_two < 0 else "+"
+    directions = _gains(tree, "random_directions")
+    why = ""
+    if directions is not None:
+        at_two = float(directions["precision_gain"][0])
+        why = (
+            f"At N = {int(directions['n'][0])} Precision differs from that of random directions by"
+            f" {two_decimals(at_two)}: a few large weights suffice for separability."
+        )
     return Finding(
         by_rule(confirmed=all(small), contradicted=not any(small)),
-        f"largest gain over random selection at N = {best[0]}, over random directions at"
+        f"largest gain over random selection at N = {best[0]}, over permuted values at"
         f" N = {best[1]}",
-        "At the smallest N the directions of value vectors change Precision by"
-        f" {sign}{two_decimals(abs(at_two))}: a few large weights suffice for separability.",
+        why,
     )

@@ -18,6 +18,7 @@ from geostat.bounds.overall import overall
 from geostat.datasets.parts import PART
 from geostat.topics import bounds, norms, regimes, separability, similarity, sink, weights
 from geostat.topics.claims import read_tolerances
+from geostat.topics.control import untrained_results, with_untrained
 from geostat.topics.records import (
     ANSWER_CODES,
     Finding,
@@ -27,7 +28,7 @@ from geostat.topics.records import (
     part_in_words,
     statement,
 )
-from reports.text.key_result import number_in_words, states
+from reports.text.key_result import number_in_words, states, untrained_in_words
 
 READING: Final[Mapping[int, str]] = {
     1: (
@@ -88,7 +89,7 @@ KEY_RESULTS: Final[tuple[Callable[[xr.DataTree], KeyResult], ...]] = (
     weights.key_result,
     separability.key_result,
     bounds.key_result,
-    separability.directions,
+    separability.geometry,
 )
 """Functions of the six key results, in the order of the terminal and the page."""
 
@@ -130,6 +131,16 @@ STATEMENTS: Final[tuple[Statement, ...]] = (
 """Statements of the paper that a run can test, by topic."""
 
 
+SENTENCES: Final = {
+    "separability": separability.sentence,
+    "norms": norms.sentence,
+    "similarity": similarity.sentence,
+    "weights": weights.sentence,
+    "bounds": bounds.sentence,
+}
+"""Functions of the five paragraphs, by the key result that the control adds to them."""
+
+
 def summarise(tree: xr.DataTree, tolerances: Mapping[str, Tolerance] | None = None) -> xr.Dataset:
     """Return /summary: overall curves and coverage, with the texts of a report as attributes.
 
@@ -142,35 +153,41 @@ def summarise(tree: xr.DataTree, tolerances: Mapping[str, Tolerance] | None = No
         `key_results` (six, JSON), `scoreboard`, `errata` and `paper_tables` (JSON).
     """
     result, by_claim = overall(tree), {**read_tolerances(), **(tolerances or {})}
-    sentences = [
-        topic.sentence(tree, result, by_claim)
-        for topic in (separability, norms, similarity, weights, bounds)
-    ]
-    result.attrs["sentences"] = [part_in_words(tree) + sentence for sentence in sentences]
     whole = tree.assign({"summary": xr.DataTree(result)})
     result.attrs["scoreboard"] = json.dumps(scoreboard(whole), ensure_ascii=False)
     result.attrs["key_results"] = key_results(whole)
+    by_key = {answer["key"]: answer for answer in map(json.loads, result.attrs["key_results"])}
+    result.attrs["sentences"] = [
+        f"{part_in_words(tree)}{sentence(tree, result, by_claim)}{untrained_in_words(by_key[key])}"
+        for key, sentence in SENTENCES.items()
+    ]
     result.attrs |= paper_for_readers()
     return result
 
 
 def key_results(tree: xr.DataTree) -> list[str]:
     """Return the six key results of a run with /verdicts and /summary, each as a line of JSON."""
-    tokens = tree.attrs.get(PART, {}).get("tokens")
-    results = [asdict(key_result(tree)) | {"tokens": tokens} for key_result in KEY_RESULTS]
-    return [json.dumps(result, ensure_ascii=False, allow_nan=False) for result in results]
+    tokens, untrained = tree.attrs.get(PART, {}).get("tokens"), untrained_results(tree)
+    results = []
+    for key_result in KEY_RESULTS:
+        result = asdict(key_result(tree)) | {"tokens": tokens}
+        of_key = [untrained.get((result["key"], size)) for size in (tokens, None)]
+        result["untrained"] = next((found for found in of_key if found), None)
+        results.append(json.dumps(result, ensure_ascii=False, allow_nan=False))
+    return results
 
 
 def scoreboard(tree: xr.DataTree) -> list[dict[str, str]]:
-    """Return STATEMENTS as rows: key, claim, where, paper, rule, answer, here and why.
+    """Return STATEMENTS as rows: key, claim, where, paper, rule, answer, here, why and untrained.
 
     `tree` is a run with /capture, the fits, /envelope, /verdicts, /summary, /sink, /heads and
     /separable.
     """
     names = ("key", "claim", "where", "paper", "rule")
-    return [
+    rows = [
         {name: getattr(entry, name) for name in names} | asdict(entry(tree)) for entry in STATEMENTS
     ]
+    return with_untrained(rows, tree)
 
 
 def as_line(result: Mapping[str, Any]) -> str:
@@ -193,4 +210,6 @@ def as_line(result: Mapping[str, Any]) -> str:
         line += f"; of {total:,} {counts['of']}" + ",".join(
             f" {counts[name]:,} {words[name]}" for name in ("holds", "fails")
         )
+    if result.get("untrained"):
+        line += f"; untrained model: {result['untrained']['answer']}"
     return line

@@ -17,7 +17,13 @@ from reports.figures.shapes import sparkline
 from reports.page import header
 from reports.page.svg import inline_svg
 from reports.run import Run, key_results
-from reports.text.key_result import limits_in_words, number_in_words, sentence, states
+from reports.text.key_result import (
+    limits_in_words,
+    number_in_words,
+    sentence,
+    states,
+    untrained_in_words,
+)
 from reports.topics.bounds import cost_in_short
 from reports.topics.listed import ENTRIES
 
@@ -58,6 +64,8 @@ class Card:
     """Cost of the fit to the bounds; empty if the topic is not an assumption."""
     sentence: str
     """The answer as a sentence to quote."""
+    untrained: str
+    """The answer of the untrained model; empty without a control."""
 
     @property
     def undetermined(self) -> str:
@@ -111,6 +119,7 @@ def _card(result: dict[str, Any], run: Run | None, suffix: str) -> Card:
         shown=f"about-{key}{suffix}",
         cost=cost_in_short(run, key) if run else "",
         sentence=sentence(result, header.model_name(run) if run else "this model"),
+        untrained=untrained_in_words(result).strip(),
         of=counts["of"],
         curve=curve_of(key, run, f"curve{suffix}") if run else None,
         words=entry.curve_words if entry else "",

@@ -35,7 +35,7 @@ SCORES: Final = {
 }
 LIMITS: Final = ("", "_lower", "_upper")
 CURVES: Final = ("norm", "cosine", "weight", *SCORES)
-NULLS: Final = ("random_selection", "random_directions")
+NULLS: Final = ("random_selection", "random_directions", "permuted_values")
 BOUNDED: Final = ("precision", "recall")
 """Scores of the what-if panel."""
 GROUPS: Final = ("verdicts", "norms", "similarity", "weights", "envelope", "regimes")

@@ -26,7 +26,7 @@ from reports.topics.kinds import kinds
 from reports.topics.listed import ENTRIES, REST
 from reports.topics.verdicts import where_in_words
 
-OF_BANDS: Final = ("separability", "directions")
+OF_BANDS: Final = ("separability", "geometry")
 """Topics whose number is a maximum over N, with a simultaneous band."""
 
 

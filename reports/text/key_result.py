@@ -48,7 +48,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     " {value} of heads.",
     "bounds": "Bounds: {value} of the measured values of Recall lie inside the sharp bounds under"
     " these assumptions{expected}.",
-    "directions": "The {of}, over random directions of the values is {value}.",
+    "geometry": "The {of}, over values permuted among content tokens is {value}.",
 }
 """Sentence of each key result, with one number and its interval, for any answer."""
 IN_PERCENT: Final = {"norms": 1, "weights": 0, "bounds": 0}
@@ -85,6 +85,27 @@ def sentence(result: Mapping[str, Any], model: str) -> str:
         else f"; {shown(expected)} are expected if the fitted assumptions hold",
     )
     return f"Layers that see {result['tokens']:,} tokens: {text}" if result["tokens"] else text
+
+
+def untrained_in_words(result: Mapping[str, Any]) -> str:
+    """Return sentences on the untrained model's answer; empty without a control.
+
+    >>> number = {"of": "CV", "value": 0.05, "lower": None, "upper": None, "expected": None}
+    >>> counts = {"of": "KV heads", "holds": 12, "fails": 0, "undetermined": 0, "no_estimate": 0}
+    >>> other = {"answer": "holds", "number": number | {"tolerated": None}, "counts": counts}
+    >>> untrained_in_words({"answer": "holds", "untrained": other})
+    ' Untrained model: holds (12 of 12 KV heads; CV: 0.05). This needs no training.'
+    """
+    other = result.get("untrained")
+    if not other:
+        return ""
+    counts = other["counts"]
+    total = sum(counts[state] for state in HEAD_STATES)
+    held = f"{counts['holds']:,} of {total:,} {counts['of']}; " if total else ""
+    text = f" Untrained model: {other['answer']} ({held}{number_in_words(other['number'])})."
+    if result["answer"] == other["answer"] == "holds":
+        text += " This needs no training."
+    return text
 
 
 HEAD_STATES: Final = {

@@ -8,9 +8,11 @@ as n/a. Imports the standard library only.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
-from typing import Final
+from itertools import groupby
+from typing import Any, Final
 
 TWO_DIGITS_BELOW: Final = Decimal("3.55")
 """An error with leading digits 1.00 to 3.54 keeps two digits; 3.55 to 9.49 keep one, and 9.50 to
@@ -132,6 +134,17 @@ def percent(share: float, digits: int = 1) -> str:
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """Return a count with its noun: `1 head`, `8,192 tokens`."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def in_runs(sizes: Iterable[Any], selected: Iterable[Any]) -> str:
+    """Return the selected sizes as ranges of neighbours among all sizes.
+
+    >>> in_runs([2, 3, 4, 6, 8], [True, True, False, True, False])
+    '2 to 3, 6'
+    """
+    runs = groupby(zip(sizes, selected, strict=True), key=lambda pair: bool(pair[1]))
+    ends = [[int(size) for size, _ in run] for chosen, run in runs if chosen]
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in ends)
 
 
 def _last_of_error(error: Decimal) -> int:

@@ -32,13 +32,15 @@ from reports.tables.table import (
     text,
     wholes,
 )
+from reports.text.number import in_runs
 from reports.topics.entry import Entry
 
 NULL_LINES: Final[dict[str, tuple[str, Any]]] = {
     "random_selection": (style.GREY, style.DASHED),
     "random_directions": (style.PURPLE, (0, (1, 1))),
+    "permuted_values": (style.ORANGE, "-."),
 }
-"""Colour and dashes of each null baseline."""
+"""Colour and dashes of each null baseline that is drawn; the table of tests has all."""
 BOUND_COLOURS = {"printed": style.VERMILLION, "sharp": style.GREEN}
 
 
@@ -173,23 +175,27 @@ def _nulls(axes: Axes, summary: xr.Dataset, statistic: str) -> None:
     """Draw null baselines, and the floor of Precision."""
     n = summary["n"].values
     for null in _null_names(summary, statistic):
-        colour, dashes = NULL_LINES.get(null, (style.GREY, ":"))
-        level, label = (
-            summary[f"{statistic}_null"].sel(null=null),
-            f"null: {null.replace('_', ' ')}",
-        )
-        axes.plot(n, level, color=colour, linestyle=dashes, linewidth=1.3, label=label)
+        colour, dashes = NULL_LINES[null]
+        level = summary[f"{statistic}_null"].sel(null=null).values
+        known, label = np.isfinite(level), f"null: {null.replace('_', ' ')}"
+        look: style.Kwargs = {"color": colour, "linestyle": dashes, "linewidth": 1.3}
+        axes.plot(n[known], level[known], **look, label=label)
     if statistic == "precision":
         label = "floor $N/T$: lowest possible Precision"
         axes.plot(n, summary["floor"], color=style.BLACK, linestyle=":", linewidth=1.0, label=label)
 
 
 def _null_names(summary: xr.Dataset, statistic: str = "precision") -> list[str]:
-    """Return the null baselines of a score in the run."""
-    return list(map(str, summary["null"].values)) if f"{statistic}_null" in summary else []
+    """Return the null baselines of a score that are drawn, of those in the run."""
+    known = summary["null"].values if f"{statistic}_null" in summary else ()
+    return [null for null in NULL_LINES if null in known]
 
 
-NULL_WORDS = {"random_selection": "a random selection", "random_directions": "random directions"}
+NULL_WORDS = {
+    "random_selection": "a random selection",
+    "random_directions": "random directions",
+    "permuted_values": "permuted values",
+}
 
 
 @planned(figure_separability, "Are selected tokens separable?", 4.3, paper="Figure 5")
@@ -200,7 +206,8 @@ def caption_separability(run: Run) -> Caption:
     bounds = " and ".join(f"{edition} with the {gram} Gram" for edition, gram in run.drawn_bounds)
     nulls = (
         "random selection draws N tokens at random; random directions keep weights and norms and"
-        " rotate every value vector at random; "
+        " rotate every value vector at random; permuted values give each content token the"
+        " value of another; "
         if "precision_null" in summary
         else ""
     )
@@ -294,8 +301,8 @@ def _by_size(run: Run) -> Table:
     )
     caption = (
         f"Precision P and Recall R (shares, no unit), mean over {run.counted('head')} of each"
-        f" document, then over documents; {words}. Random selection and random directions are null"
-        " baselines."
+        f" document, then over documents; {words}. Random selection, random directions and permuted"
+        " values are null baselines."
     )
     known = run.summary.sel(n=[n for n in run.summary["n"].values if n in SIZES])
     title, rows = (
@@ -361,23 +368,13 @@ def beyond_nulls(data: xr.Dataset) -> str:
             if not tested.size:
                 continue
             parts = [
-                f"{word} it at N = {_runs(n[side == sign], tested)}"
+                f"{word} it at N = {in_runs(tested, np.isin(tested, n[side == sign]))}"
                 for word, sign in (("above", 1), ("below", -1))
                 if (side == sign).any()
             ]
             words = " and ".join(parts) or "not distinguishable from it at any N"
             sentences.append(f"{statistic.capitalize()} against {NULLS.get(null, null)}: {words}.")
     return " ".join(sentences)
-
-
-def _runs(selected: np.ndarray, tested: np.ndarray) -> str:
-    """Return selected sizes as ranges of consecutive tested sizes: `2 to 3, 5 to 995`."""
-    ranges = np.split(tested, np.flatnonzero(np.diff(np.isin(tested, selected))) + 1)
-    return ", ".join(
-        str(part[0]) if part.size == 1 else f"{part[0]} to {part[-1]}"
-        for part in ranges
-        if part[0] in selected
-    )
 
 
 def curve_separability(axes: Axes, run: Run) -> None:
@@ -391,12 +388,13 @@ def curve_separability(axes: Axes, run: Run) -> None:
     axes.set_ylim(0, 1.02)
 
 
-def curve_directions(axes: Axes, run: Run) -> None:
-    """Draw the gain in Precision over random directions by N."""
-    if "random_directions" not in _null_names(run.summary):
+def curve_geometry(axes: Axes, run: Run) -> None:
+    """Draw the gain in Precision over permuted values by N."""
+    if "permuted_values" not in _null_names(run.summary):
         return
-    null = run.summary["precision_null"].sel(null="random_directions").values
-    line(axes, run.summary["n"].values, run.summary["precision_mean"].values - null)
+    null = run.summary["precision_null"].sel(null="permuted_values")
+    gain = (run.summary["precision_mean"] - null).dropna("n")
+    line(axes, gain["n"].values, gain.values)
     axes.axhline(0, **COMPARED)
     axes.set_xscale("log")
 
@@ -420,12 +418,12 @@ ENTRIES: Final = (
         curve_words="Precision by N; dashed: random selection",
     ),
     Entry(
-        key="directions",
-        short="Directions",
-        question="Do the directions of values add to separability, or only weights and norms?",
+        key="geometry",
+        short="Value geometry",
+        question="Does attention select by value geometry, or would permuted values do as well?",
         tables=("separable",),
-        card="Directions",
-        curve=curve_directions,
-        curve_words="gain in Precision by N; dashed: 0",
+        card="Value geometry",
+        curve=curve_geometry,
+        curve_words="gain in Precision over permuted values by N; dashed: 0",
     ),
 )

@@ -307,6 +307,7 @@ def test_usetex_gets_no_command_of_a_run():
         assert draw(FIGURES[0], Run.of(full())).axes[0].title.get_usetex() is False
 
 
+@pytest.mark.filterwarnings("ignore:Glyph")  # a user's fonts may lack letters of a label
 def test_hostile_labels_are_drawn_on_axes_of_a_user(finished: Finished):
     figure = Figure()
     axes = figure.subplots()

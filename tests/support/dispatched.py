@@ -42,6 +42,7 @@ class Operations(TorchDispatchMode):
             leave.device for leave in tree_leaves((tensors, out)) if hasattr(leave, "device")
         }
         copies = name in {"_to_copy", "copy_"} and len(devices) > 1
+        copies = copies and not (kwargs or {}).get("non_blocking")  # small ones are staged
         if name in WAITING or by_mask or copies:
             self.waiting.append(name)
         return out

@@ -17,6 +17,7 @@ from theory.paper_tables.table_1 import corrected_tables
 
 LAYERS, HEADS, KV_HEADS, POSITIONS = 2, 4, 2, 64
 N = np.unique(np.geomspace(1, POSITIONS, 30).astype(int))
+DRAWN = ["random_selection", "random_directions", "permuted_values"]
 N_ENVELOPE = N[::3]
 EDITIONS, GRAMS = ["printed", "sharp"], ["exponential", "offset", "measured"]
 STATISTICS = ("precision", "recall", "f_outer", "f_inner")
@@ -38,7 +39,7 @@ KEY_RESULTS: list[dict[str, Any]] = [
     }
     for key, answer in {
         **{"norms": "fails", "similarity": "undetermined", "weights": "holds"},
-        **{"separability": "holds", "bounds": "fails", "directions": "undetermined"},
+        **{"separability": "holds", "bounds": "fails", "geometry": "undetermined"},
     }.items()
 ]
 
@@ -288,11 +289,14 @@ def plain_tree(
 ) -> xr.DataTree:
     """The run as it is stored; `run_tree` for what is shown of it."""
     captured = capture(np.random.default_rng(seed), documents, window)
-    shape, dims = (documents, LAYERS, HEADS, 2, N.size), ("document", "layer", "head", "null", "n")
+    shape, dims = (
+        (documents, LAYERS, HEADS, len(DRAWN), N.size),
+        ("document", "layer", "head", "null", "n"),
+    )
     floor = np.broadcast_to(N / POSITIONS, shape).astype(np.float32)
     baseline = xr.Dataset(
         {name: (dims, floor) for name in ("precision", "recall")},
-        coords={"null": ["random_selection", "random_directions"], "n": N},
+        coords={"null": DRAWN, "n": N},
     )
     laid = envelope(captured)
     groups = {

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from empirical.measure.device import grids, nulls
+from empirical.measure.device import grids
 from empirical.measure.device.selection import separability
 from empirical.measure.queries import Row, alike, near_last
-from empirical.measure.selection import MEASURES, Convention, Sizes
+from empirical.measure.selection import Convention, Sizes
 from empirical.schema import BY_QUERY, f_scores
 
 
@@ -35,50 +35,24 @@ def measure_layer(
     counted, queries = alike(rows), len(rows)
     rows = [rows[query] for query in counted]
     tokens = np.array([row.alpha.shape[1] for row in rows])
-    measures = _separability(rows, values, n, convention, None)
+    measures = separability_by_query(rows, values, n, convention=convention)
     precision, recall = measures[:, 0], measures[:, 1]
     f_outer, f_inner = f_scores(precision, recall, convention)
     curves = {"precision": precision, "recall": recall, "f_outer": f_outer, "f_inner": f_inner}
-    out: dict[str, Tensor | np.ndarray] = {name: _mean(curve) for name, curve in curves.items()}
+    out: dict[str, Tensor | np.ndarray] = {
+        name: mean_of_finite(curve) for name, curve in curves.items()
+    }
     for name in BY_QUERY:
         out[f"{name}_sd"] = _sd(curves[name])
         out[f"{name}_by_query"] = _laid_out(curves[name], counted, queries)
     requested = Sizes(n, int(tokens.max())).requested
     out["counted"] = (tokens[:, None] >= requested).sum(axis=0, dtype=np.int32)
-    first_weights = torch.stack([_weights(row)[:, 0] for row in rows])
+    first_weights = torch.stack([weights_of(row)[:, 0] for row in rows])
     sees_sink = rows[-1].first == 0
     out["sink_weight_sd"] = (
         _sd(first_weights) if sees_sink else torch.full_like(first_weights[0], torch.nan)
     )
-    return out | _profiles([_weights(row) for row in rows[near_last(tokens) :]])
-
-
-@torch.no_grad()
-def null_layer(
-    rows: Sequence[Row],
-    values: Tensor,
-    n: Any,
-    *,
-    seeds: Sequence[Sequence[int]],
-    convention: Convention = Convention.PAPER,
-) -> dict[str, Tensor]:
-    """Measure both null baselines of every query of one document's layer, averaged over queries, as
-    the reference does; or of several layers with concatenated heads and a seed each.
-    """
-    rows = [rows[query] for query in alike(rows)]
-    directions: list[Tensor] = []
-    orders_by_layer: list[list[Tensor]] = []
-    for layer, seed in enumerate(seeds):
-        source = nulls.generator(seed, values.device)
-        directions.append(nulls.random_directions(values.chunk(len(seeds))[layer], source))
-        alphas = [_weights(row).chunk(len(seeds))[layer] for row in rows]
-        orders_by_layer.append([nulls.random_orders(alpha, source) for alpha in alphas])
-    orders = [torch.cat(of_query) for of_query in zip(*orders_by_layer, strict=True)]
-    both = [
-        _mean(_separability(rows, values, n, convention, orders)),
-        _mean(_separability(rows, torch.cat(directions), n, convention, None)),
-    ]
-    return dict(zip(MEASURES, torch.stack(both, dim=2).unbind(0), strict=True))
+    return out | _profiles([weights_of(row) for row in rows[near_last(tokens) :]])
 
 
 def _laid_out(curves: Tensor, counted: Sequence[int], queries: int) -> Tensor:
@@ -88,24 +62,26 @@ def _laid_out(curves: Tensor, counted: Sequence[int], queries: int) -> Tensor:
     return torch.stack([by_query.get(query, nothing) for query in range(queries)], dim=1)
 
 
-def _weights(row: Row) -> Tensor:
+def weights_of(row: Row) -> Tensor:
+    """Return the weights of a query on the device, (head, token)."""
     assert isinstance(row.alpha, Tensor)
     return row.alpha
 
 
-def _separability(
+def separability_by_query(
     rows: Sequence[Row],
     values: Tensor,
     n: Any,
+    *,
     convention: Convention,
-    orders: Sequence[Tensor] | None,
+    orders: Sequence[Tensor] | None = None,
 ) -> Tensor:
     """Return `MEASURES` of selections by `orders` or by weight, (query, measure, head, n)."""
     measured = []
     by_weight: list[Tensor | None] = [None] * len(rows)
     for row, order in zip(rows, orders or by_weight, strict=True):
         seen = values[:, row.first : row.position + 1]
-        measured.append(separability(_weights(row), seen, n, order, convention))
+        measured.append(separability(weights_of(row), seen, n, order, convention))
     return torch.stack(measured)
 
 
@@ -118,13 +94,15 @@ def _profiles(weights: Sequence[Tensor]) -> dict[str, Tensor | np.ndarray]:
         aligned.append(torch.cat([alpha[:, :start], gap, alpha[:, start:]], dim=1))
     both_ends = torch.stack(aligned)
     return {
-        "attention_weight": _mean(both_ends),
-        "log_attention_weight": _mean(both_ends.log()),  # −∞, from a weight of 0, is excluded
+        "attention_weight": mean_of_finite(both_ends),
+        "log_attention_weight": mean_of_finite(
+            both_ends.log()
+        ),  # −∞, from a weight of 0, is excluded
         "weight_queries": np.array(len(weights), np.int32),
     }
 
 
-def _mean(values: Tensor) -> Tensor:
+def mean_of_finite(values: Tensor) -> Tensor:
     """Return the mean of finite entries over the first axis; NaN without any."""
     known = values.isfinite()
     total = values.masked_fill(~known, 0).sum(dim=0, dtype=grids.wide(values.device))

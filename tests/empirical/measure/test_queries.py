@@ -9,8 +9,10 @@ import torch
 from empirical.errors import InputError
 from empirical.measure import queries
 from empirical.measure.device import queries as device_queries
-from empirical.measure.queries import Row, measure_layer, null_layer
+from empirical.measure.nulls import measure_layer as null_layer
+from empirical.measure.queries import Row, measure_layer
 from empirical.measure.selection import separability
+from empirical.schema import NULLS
 
 N = [1, 2, 5, 9, 20, 28, 29, 30, 31]
 
@@ -131,13 +133,13 @@ def test_weights_of_zero_have_no_logarithm():
     assert (measured["attention_weight"][:, 3] > 0).all()
 
 
-def test_both_nulls_are_means_over_queries():
+def test_nulls_are_means_over_queries():
     found, values = rows(19, 29)
     measured = null_layer(found, values, N, seed=(1, 2))
-    assert measured["precision"].shape == (4, 2, len(N))
-    # Directions are those of the whole document, drawn once: of one query alone they are its own.
-    alone = [null_layer([row], values, N, seed=(1, 2))["recall"][:, 1, :5] for row in found]
-    np.testing.assert_allclose(measured["recall"][:, 1, :5], np.mean(alone, axis=0), rtol=1e-12)
+    assert measured["precision"].shape == (4, len(NULLS), len(N))
+    # Directions and permutations are those of the whole document, shared by its queries.
+    alone = [null_layer([row], values, N, seed=(1, 2))["recall"][:, 1:, :5] for row in found]
+    np.testing.assert_allclose(measured["recall"][:, 1:, :5], np.mean(alone, axis=0), rtol=1e-12)
     # A random selection of N of T holds on average few of the tokens near its sum.
     assert np.isnan(measured["precision"][..., -1]).all()
     np.testing.assert_array_equal(measured["precision"][..., 0], 1.0)

@@ -64,7 +64,7 @@ def run(
     if null:
         groups["separable"] = xr.Dataset(
             {name: (("null", "n"), values) for name, values in separable.items()},
-            {"null": ["random_selection", "random_directions"], "n": N},
+            {"null": ["random_selection", "permuted_values"], "n": N},
         )
     return xr.DataTree.from_dict({f"/{name}": data for name, data in groups.items()})
 
@@ -112,8 +112,8 @@ def test_an_assumption_is_answered_by_most_heads(holds, fails, answer, words):
 )
 def test_separability_is_answered_at_the_largest_gain(gain, answer, at):
     by_key = results(gain=gain)
-    for key in ("separability", "directions"):
-        mixed = key == "directions" and gain[0] == -0.2
+    for key in ("separability", "geometry"):
+        mixed = key == "geometry" and gain[0] == -0.2
         assert by_key[key]["answer"] == ("mixed" if mixed else answer)
         assert by_key[key]["number"]["of"].endswith(f"at N = {at}")
         assert by_key[key]["counts"]["holds"] == 6
@@ -153,14 +153,37 @@ def test_bounds_of_one_document_are_undetermined():
 @pytest.mark.parametrize(
     ("gain", "ending"),
     [
-        ((-0.2, 0.1, 0.3), "decrease it at N = 2."),
-        ((-0.2, -0.15, 0.3), "at N = 2 to 4."),
-        ((-0.05, -0.2, 0.3), "separability."),
+        ((-0.2, 0.1, 0.3), "but is lower at N = 2."),
+        ((-0.2, -0.15, 0.3), "but is lower at N = 2 to 4."),
+        ((-0.05, -0.2, 0.3), "but is lower at N = 4."),
+        ((0.2, -0.05, 0.3), "exceeds that of permuted values."),
     ],
 )
-def test_the_smallest_n_where_directions_decrease_separability_are_named(gain, ending):
+def test_sizes_at_which_permuted_values_are_more_separable_are_named(gain, ending):
     """The half width of the band is 0.1."""
-    assert results(gain=gain)["directions"]["verdict"].endswith(ending)
+    assert results(gain=gain)["geometry"]["verdict"].endswith(ending)
+
+
+@pytest.mark.parametrize("other", [0.05, 0.15])
+def test_values_of_another_head_that_separate_as_well_are_named(other):
+    """The half width of the band is 0.1."""
+    tree = run(gain=(0.2, 0.3, 0.3))
+    null = tree["separable"].to_dataset().assign_coords(null=["random_selection", "other_head"])
+    null = null.sel(null=["other_head"])
+    null["precision_gain_band_lower"] = xr.full_like(null["precision_gain"], other - 0.1)
+    both = xr.concat([tree["separable"].to_dataset(), null], "null")
+    tree["separable"] = xr.DataTree(both)
+    verdict = results(tree)["geometry"]["verdict"]
+    assert ("not that of another KV head's values" in verdict) == (other < 0.1)
+
+
+def test_without_permuted_values_the_selection_by_geometry_is_undetermined():
+    tree = run()
+    of_selection = tree["separable"].to_dataset().sel(null=["random_selection"])
+    tree["separable"] = xr.DataTree(of_selection)
+    result = results(tree)["geometry"]
+    assert result["answer"] == "undetermined"
+    assert result["verdict"].startswith("Values permuted among content tokens were not measured")
 
 
 def test_counts_of_values_are_called_inside_and_outside():
@@ -171,8 +194,8 @@ def test_counts_of_values_are_called_inside_and_outside():
 def test_missing_measurements_are_undetermined_and_named():
     without = results(null=False, edition="printed")
     for key, words in (
-        ("separability", "No null baseline"),
-        ("directions", "No null baseline"),
+        ("separability", "Randomly selected tokens were not measured"),
+        ("geometry", "Values permuted among content tokens were not measured"),
         ("bounds", "not evaluated"),
     ):
         result = without[key]
@@ -220,5 +243,5 @@ def test_a_verdict_has_at_most_fifteen_words():
 def test_a_real_run_stores_its_key_results(finished: Finished):
     stored = finished.tree["summary"].attrs["key_results"]
     assert stored == key_results(finished.tree)
-    keys = ["norms", "similarity", "weights", "separability", "bounds", "directions"]
+    keys = ["norms", "similarity", "weights", "separability", "bounds", "geometry"]
     assert [json.loads(line)["key"] for line in stored] == keys

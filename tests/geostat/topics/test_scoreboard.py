@@ -136,11 +136,11 @@ def test_precision_is_lowest_between_only_if_the_gap_exceeds_its_error(curve, an
 def test_small_sizes_are_best_if_both_gains_are_largest_there(best, answer):
     gain = np.stack([-np.abs(np.log(N / at)) for at in best])
     gain[:, 0] = 9.0  # N = 1 holds for any selection
-    coords = {"null": ["random_selection", "random_directions"], "n": N}
+    coords = {"null": ["random_selection", "permuted_values"], "n": N}
     separable = xr.Dataset({"precision_gain": (("null", "n"), gain)}, coords=coords)
     finding = separability.best_small(tree(separable=separable))
     assert finding.answer == answer
-    assert f"N = {best[0]}, over random directions at N = {best[1]}" in finding.here
+    assert f"N = {best[0]}, over permuted values at N = {best[1]}" in finding.here
     one_null = separable.sel(null=["random_selection"])
     assert separability.best_small(tree(separable=one_null)).answer == "not testable here"
 

@@ -36,7 +36,8 @@ def test_the_panel_of_precision_has_the_measured_line_nulls_and_bounds_within_th
     lines = {line.get_label(): line for line in axes[0].get_lines()}
     measured = lines["measured, 95% document band"].get_ydata()
     np.testing.assert_allclose(measured, summary["precision_mean"].values)
-    assert {"null: random selection", "null: random directions"} <= set(lines)
+    nulls = {"random selection", "random directions", "permuted values"}
+    assert {f"null: {null}" for null in nulls} <= set(lines)
     assert min(np.min(line.get_ydata()) for line in lines.values()) >= 0
     for name in ("bounds: printed, exponential Gram", "bounds: sharp, offset Gram"):
         drawn = lines[name].get_xdata()  # not at one token nor at all tokens

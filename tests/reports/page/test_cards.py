@@ -64,5 +64,5 @@ def test_a_long_curve_keeps_its_ends(run):
 def test_a_missing_fit_or_baseline_has_no_empty_curve(run):
     unknown = run.display.assign(weight=run.display["weight"] * nan).assign_attrs(norms_head=None)
     without = replace(run, display=unknown, summary=run.summary.sel(null=["random_selection"]))
-    for key in ("norms", "weights", "directions"):
+    for key in ("norms", "weights", "geometry"):
         assert drawn(key, without) is None, key

@@ -31,7 +31,7 @@ def by_key(finished: Finished, tree: xr.DataTree, run: Run) -> dict[str, Topic]:
 def test_topics_follow_the_order_of_the_paper(by_key):
     assert list(by_key) == [
         *("norms", "similarity", "weights", "separability", "bounds"),
-        *("sink", "regimes", "directions", "reach"),
+        *("sink", "regimes", "geometry", "reach"),
     ]
 
 

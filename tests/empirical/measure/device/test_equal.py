@@ -2,6 +2,8 @@
 in float32.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -14,8 +16,11 @@ from support.layers import Layer, layers
 from empirical.measure import layer as reference
 from empirical.measure import queries as reference_queries
 from empirical.measure.device import layer, nulls, queries
+from empirical.measure.nulls import seeds_of
+from empirical.measure.permutations import Permutations, permuted, small_sizes
 from empirical.measure.queries import Row
 from empirical.measure.selection import MEASURES, Convention, Selection, order_by_weight
+from empirical.schema import NULLS
 
 EPS = float(np.finfo(np.float32).eps)
 EDGE = 2.0**-20 + 1e-6
@@ -143,23 +148,48 @@ def test_baselines_of_equal_draws_match_the_reference(device, of, seed):
         torch.from_numpy(generator.normal(size=of.values.shape).astype(np.float32)),
         torch.from_numpy(of.values),
     )
+    first = 0 if of.sink else of.positions - of.tokens
+    draw = Permutations.draw(np.random.SeedSequence(seed), len(of.values), of.tokens + first)
+    behind = np.zeros((len(of.values), first, of.values.shape[-1]), np.float32)  # not visible
+    position = first + of.tokens - 1
+
+    def whole(values: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(np.concatenate([behind, values], axis=1)).to(device)
+
     found = nulls.measure_drawn(
-        torch.from_numpy(of.alpha).to(device),
-        torch.from_numpy(of.values).to(device),
+        [Row(position=position, first=first, alpha=torch.from_numpy(of.alpha).to(device))],
+        whole(of.values),
         of.sizes,
-        orders=torch.from_numpy(orders).to(device),
-        drawn=drawn.to(device),
+        orders=[torch.from_numpy(orders).to(device)],
+        drawn=whole(drawn.numpy()),
+        permutations=[draw],
         convention=of.convention,
     )
-    ways = [(orders, of.values), (order_by_weight(of.alpha), drawn.numpy())]
-    convention = Convention(of.convention)
-    for null, (order, values) in enumerate(ways):
-        reference_heads = Selection(of.alpha, values, of.sizes, convention, order)
+    moved = permuted(
+        torch.from_numpy(of.alpha),
+        torch.linalg.vector_norm(torch.from_numpy(of.values), dim=-1),
+        draw.seen(first, position + 1),
+        sink=first == 0,
+    )
+    ways = {
+        "random_selection": (of.alpha, orders, of.values),
+        "random_directions": (of.alpha, order_by_weight(of.alpha), drawn.numpy()),
+    } | {
+        name: (weight.numpy(), order.numpy(), of.values) for name, (weight, order) in moved.items()
+    }
+    convention, group = Convention(of.convention), len(of.alpha) // len(of.values)
+    for name, (weights, order, values) in ways.items():
+        sizes = of.sizes if name.startswith("random") else small_sizes(np.array(of.sizes))
+        reference_heads = Selection(weights, values, sizes, convention, order)
         for task in reference_heads.tasks():
             task()
         expected = reference_heads.named()
-        one = {name: array[:, null].cpu().numpy() for name, array in found.items()}
-        expect_separability(one, expected, slacks(of, order, values))
+        one = {
+            measure: array[:, NULLS.index(name)].cpu().numpy() for measure, array in found.items()
+        }
+        if name == "other_head":
+            one = {measure: np.roll(array, group, axis=0) for measure, array in one.items()}
+        expect_separability(one, expected, slacks(replace(of, alpha=weights), order, values))
 
 
 def some_rows(
@@ -199,21 +229,15 @@ def test_query_means_match_the_reference(window, convention, device):
 def test_baselines_of_several_queries_are_means_of_each_at_the_draws_of_the_seed(device):
     rows, values = some_rows(None, 30, 45, 59, device=device)
     sizes = [1, 2, 5, 31, 59]
-    found = queries.null_layer(rows, values, sizes, seeds=[(1, 2)])
+    found = nulls.measure_layer(rows, values, sizes, seeds=[(1, 2)])
     source = nulls.generator((1, 2), values.device)
     drawn = nulls.random_directions(values, source)
+    draw = Permutations.draw(seeds_of((1, 2), 2)[-1], *values.shape[:2])
     each = []
     for row in rows:
-        seen = slice(row.first, row.position + 1)
-        each.append(
-            nulls.measure_drawn(
-                row.alpha,
-                values[:, seen],
-                sizes,
-                orders=nulls.random_orders(row.alpha, source),
-                drawn=drawn[:, seen],
-            )
-        )
+        orders = [nulls.random_orders(row.alpha, source)]
+        draws = {"orders": orders, "drawn": drawn, "permutations": [draw]}
+        each.append(nulls.measure_drawn([row], values, sizes, **draws))
     for name, array in found.items():
         mean = np.nanmean(np.stack([one[name].cpu().numpy() for one in each]), axis=0)
         np.testing.assert_allclose(array.cpu().numpy(), mean, rtol=1e-6)

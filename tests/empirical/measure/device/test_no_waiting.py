@@ -5,6 +5,7 @@ What it holds at a time stays in its budget.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 import torch
 from support.devices import DEVICES
@@ -12,6 +13,7 @@ from support.dispatched import Living, Operations
 from support.layers import random_layer
 
 from empirical.measure.device import grids, layer, nulls, queries
+from empirical.measure.permutations import Permutations
 from empirical.measure.queries import Row
 
 TOKENS = 90
@@ -48,7 +50,10 @@ def in_chunks(alpha: torch.Tensor, values: torch.Tensor) -> dict:
 
 
 def of_drawn(alpha: torch.Tensor, values: torch.Tensor) -> dict:
-    return nulls.measure_drawn(alpha, values, None, orders=alpha.argsort(), drawn=values)
+    row = Row(position=alpha.shape[1] - 1, first=0, alpha=alpha)
+    draw = Permutations.draw(np.random.SeedSequence(0), *values.shape[:2])
+    draws = {"orders": [alpha.argsort()], "drawn": values, "permutations": [draw]}
+    return nulls.measure_drawn([row], values, None, **draws)
 
 
 def of_queries(alpha: torch.Tensor, values: torch.Tensor) -> dict:
@@ -57,7 +62,8 @@ def of_queries(alpha: torch.Tensor, values: torch.Tensor) -> dict:
 
 
 def of_random_draws(alpha: torch.Tensor, values: torch.Tensor) -> dict:
-    return nulls.measure_layer(alpha, values, [1, 2, 5], seeds=[(1, 2)])
+    row = Row(position=alpha.shape[1] - 1, first=0, alpha=alpha)
+    return nulls.measure_layer([row], values, [1, 2, 5], seeds=[(1, 2)])
 
 
 MEASURES = [at_the_last_query, in_chunks, of_drawn, of_queries]

@@ -1,5 +1,7 @@
 """Draws on a device: the distribution of those of the reference, and one seed, one result."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,10 +11,12 @@ from support.layers import random_layer
 
 from empirical.measure import nulls as reference
 from empirical.measure.device import nulls
+from empirical.measure.queries import Row
 
 
-def heads(device: str = "cpu") -> list[torch.Tensor]:
-    return [torch.from_numpy(array).to(device) for array in random_layer(4, 2, 40, 8)]
+def heads(device: str = "cpu") -> tuple[list[Row], torch.Tensor]:
+    alpha, values = (torch.from_numpy(array).to(device) for array in random_layer(4, 2, 40, 8))
+    return [Row(position=39, first=0, alpha=alpha)], values
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -45,12 +49,13 @@ def test_the_seed_determines_the_draws(device):
 
 
 def test_layers_have_separate_seeds_and_heads_separate_orders():
-    alpha, values = heads()
-    alpha = alpha[:1].expand(4, -1).contiguous()
-    both = nulls.measure_layer(alpha, values, None, seeds=[(1,), (2,)])
+    (row,), values = heads()
+    alpha = row.alpha[:1].expand(4, -1).contiguous()
+    both = nulls.measure_layer([replace(row, alpha=alpha)], values, None, seeds=[(1,), (2,)])
     for layer in (0, 1):
         in_layer, kv_head = slice(2 * layer, 2 * layer + 2), slice(layer, layer + 1)
-        alone = nulls.measure_layer(alpha[in_layer], values[kv_head], None, seeds=[(layer + 1,)])
+        part = [replace(row, alpha=alpha[in_layer])]
+        alone = nulls.measure_layer(part, values[kv_head], None, seeds=[(layer + 1,)])
         for name in both:
             torch.testing.assert_close(both[name][in_layer], alone[name], equal_nan=True)
     orders = both["r_max"][:, 0]
@@ -65,5 +70,7 @@ def test_mean_precision_matches_the_reference_within_its_error():
         np.stack([np.asarray(drawn["precision"]).mean(axis=0) for drawn in side])
         for side in (found, expected)
     )
+    np.testing.assert_allclose(one[:, 2:], other[:, 2:], rtol=1e-5)  # equal permutations
+    one, other = one[:, :2], other[:, :2]
     error = np.hypot(one.std(axis=0), other.std(axis=0)) / np.sqrt(len(lots))
     assert (np.abs(one.mean(axis=0) - other.mean(axis=0)) < 4 * error).all()
