@@ -118,7 +118,7 @@ class Kind:
         by_moderation, by_t = (
             against(estimate.value, errors, limit, self.claim.side)
             for errors in (
-                moderated(estimate.se, skew, documents),
+                moderated(estimate.se, skew, documents, estimate.without),
                 Errors.of_t(estimate.se, DOCUMENTS),
             )
         )

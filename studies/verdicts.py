@@ -111,13 +111,14 @@ def _row(
     se: FloatArray,
     absent: FloatArray | None,
     skew: FloatArray | None,
+    without: FloatArray | None,
 ) -> Row:
     """Count the answers of heads, each with its tolerance."""
     known = np.isfinite(estimate)
     limits_of_heads = np.broadcast_to(tolerance, estimate.shape)
     unknown = np.full(estimate.shape, np.nan)
     errors = moderated(
-        se, unknown if skew is None else skew, np.full(estimate.shape, float(DOCUMENTS))
+        se, unknown if skew is None else skew, np.full(estimate.shape, float(DOCUMENTS)), without
     )
     p = against(estimate, errors, limits_of_heads, side)
     p = p if absent is None else with_presence(p, absent, known)
@@ -144,7 +145,7 @@ def growth(share: float, noise: float, heads: int, tokens: int, random: np.rando
     )
     truth["eta_tail"] = share * tolerance / (tokens - 1.0 - truth["t2"])
     fits = fit_weights(drawn(truth, tokens, noise, random)).isel(layer=0)
-    parts = (fits[f"growth{part}"].values for part in ("", "_se", "_p", "_skew"))
+    parts = (fits[f"growth{part}"].values for part in ("", "_se", "_p", "_skew", "_without"))
     return _row(
         "growth", "at_least", NOISE * noise, share * tolerance, np.asarray(tolerance), *parts
     )
@@ -165,7 +166,9 @@ def shape(share: float, noise: float, heads: int, tokens: int, random: np.random
         .isel(layer=0)["rmse"]
         .values
     )
-    estimate, se, skew = (fits[f"misfit{part}"].values for part in ("", "_se", "_skew"))
+    estimate, se, skew, without = (
+        fits[f"misfit{part}"].values for part in ("", "_se", "_skew", "_without")
+    )
     return _row(
         "shape_position",
         "at_most",
@@ -176,6 +179,7 @@ def shape(share: float, noise: float, heads: int, tokens: int, random: np.random
         se,
         None,
         skew,
+        without,
     )
 
 
@@ -201,6 +205,7 @@ def oscillation(share: float, heads: int, tokens: int, random: np.random.Generat
         estimate,
         se,
         all_forms["oscillation_p"].values,
+        None,
         None,
     )
 

@@ -1,10 +1,12 @@
 """Moderated errors: empirical-Bayes shrinkage of variance and skewness over heads.
 
 Tests and intervals use Student's t corrected for skewness. Eight documents estimate a variance
-poorly and a skewness hardly at all; ninety heads together estimate both well. Sources: Smyth
-(2004), "Linear models and empirical Bayes methods", SAGMB 3 (variance); Hall (1992), "On the
-removal of skewness by transformation", JRSS B 54; Cramér (1946), standard error of a skewness.
-Imports numpy and scipy.
+poorly and a skewness hardly at all; ninety heads together estimate both better. Heads that rise and
+fall together over documents count as few independent heads (`effective_heads`). Sources: Smyth
+(2004), "Linear models and empirical Bayes methods", SAGMB 3 (variance); Greenhouse & Geisser
+(1959), "On methods in the analysis of profile data", Psychometrika 24 (correlated heads); Hall
+(1992), "On the removal of skewness by transformation", JRSS B 54; Cramér (1946), standard error of
+a skewness. Imports numpy and scipy.
 """
 
 from __future__ import annotations
@@ -102,17 +104,50 @@ class Errors:
         return ends[0], ends[1]
 
 
-def moderated(se: FloatArray, skew: FloatArray, documents: FloatArray) -> Errors:
+def effective_heads(without: FloatArray) -> float:
+    """Return the number of independent heads that H heads are worth, H²/Σr².
+
+    r are the correlations of all pairs of heads over documents, each head with itself included. The
+    variances of that many independent heads determine a mean variance equally well (Greenhouse &
+    Geisser, from Box 1954). It is 1 for heads that differ by a factor, and at most K − 1, for K
+    documents have no more independent directions.
+
+    Args:
+        without: leave-one-out estimates, (head, document). Heads whose estimates are equal or not
+            finite do not count.
+
+    >>> documents = np.array([1.0, 2.0, 6.0])
+    >>> round(effective_heads(np.stack([documents, -2 * documents, documents + 1])), 6)
+    1.0
+    """
+    with np.errstate(invalid="ignore"):
+        deviation = without - without.mean(axis=-1, keepdims=True)
+    length = np.linalg.norm(deviation, axis=-1, keepdims=True)
+    varies = length[:, 0] > 0
+    direction = deviation[varies] / length[varies]
+    # The Gram matrices of heads and of documents have equal sums of squares.
+    return float(len(direction) ** 2 / max(((direction.T @ direction) ** 2).sum(), 1.0))
+
+
+def moderated(
+    se: FloatArray, skew: FloatArray, documents: FloatArray, without: FloatArray | None = None
+) -> Errors:
     """Return the errors of one effect in many heads, moderated over all heads.
 
     The variance of a head's documents becomes (d₀s₀² + ds²)/(d₀ + d), d = K − 1, with d₀ + d
     degrees of freedom. Mean and spread of the log variances give s₀² and d₀ (Smyth): without spread
-    beyond chance d₀ is large, and dissimilar heads keep their variances. A head's skewness shrinks
-    towards the mean over heads with weight V/(V + between), V = 6K(K−1)/((K−2)(K+1)(K+3)),
-    `between` the variance between heads.
+    beyond chance d₀ is large, and dissimilar heads keep their variances. Neither d₀ nor d₀ + d
+    exceeds d times the number H_eff of `effective_heads`. A head's skewness shrinks towards
+    (1 − 1/H_eff) times the mean over heads, with weight V/(V + between), V =
+    6K(K−1)/((K−2)(K+1)(K+3)), `between` the variance between heads: heads that all rise and fall
+    together know as little of a skewness as one head.
 
     Heads with no error, an error of 0 or fewer than three documents stay unchanged and without
     skewness; so do all heads where fewer than `HEADS` remain.
+
+    Args:
+        se, skew, documents: standard error, skewness and number of documents, arrays of one shape.
+        without: leave-one-out estimates, documents on the last axis; None for independent heads.
 
     >>> se, skew, documents = np.linspace(0.9, 1.1, 12), np.full(12, 0.5), np.full(12, 8.0)
     >>> errors = moderated(se, skew, documents)
@@ -128,7 +163,9 @@ def moderated(se: FloatArray, skew: FloatArray, documents: FloatArray) -> Errors
     d = k - 1
     log = np.log(variance) - polygamma(0, d / 2) + np.log(d / 2)
     excess = log.var(ddof=1) - polygamma(1, d / 2).mean()
-    largest = d.sum()  # Smyth's limit: no more degrees of freedom than all heads have
+    # Smyth's limit: no more degrees of freedom than all heads have
+    count = len(d) if without is None else effective_heads(without[known])
+    largest = max(d.mean() * count, d.max())
     prior = largest if excess <= polygamma(1, largest / 2) else _degrees(excess, largest)
     common = np.exp(log.mean() + polygamma(0, prior / 2) - np.log(prior / 2))
     degrees = np.minimum(prior + d, largest)
@@ -137,7 +174,8 @@ def moderated(se: FloatArray, skew: FloatArray, documents: FloatArray) -> Errors
     arrays = {name: np.copy(getattr(unmoderated, name)) for name in ("se", "degrees", "skew")}
     arrays["se"][known] = np.sqrt((prior * common + d * variance) / (prior + d) / k)
     arrays["degrees"][known] = degrees
-    arrays["skew"][known] = g.mean() + between / (between + chance) * (g - g.mean())
+    mean = (1 - 1 / count) * g.mean()
+    arrays["skew"][known] = mean + between / (between + chance) * (g - g.mean())
     return replace(unmoderated, **arrays)
 
 
@@ -157,6 +195,7 @@ def over_heads(estimate: Estimate, axes: Sequence[int]) -> Estimate:
     forward, inverse = SCALES.get(estimate.scale, (np.asarray, np.asarray))
     with np.errstate(divide="ignore", invalid="ignore"):
         value, low, high = (forward(x) for x in (estimate.value, estimate.lower, estimate.upper))
+        without = None if estimate.without is None else forward(estimate.without)
         se = (
             (high - low) / (2 * critical_value(estimate.documents - 1))
             if estimate.scale in SCALES
@@ -169,7 +208,12 @@ def over_heads(estimate: Estimate, axes: Sequence[int]) -> Estimate:
         for axis, index in zip(other_axes, indices, strict=True):
             slices[axis] = slice(index, index + 1)
         selected = tuple(slices)
-        errors = moderated(se[selected], estimate.skew[selected], estimate.documents[selected])
+        errors = moderated(
+            se[selected],
+            estimate.skew[selected],
+            estimate.documents[selected],
+            None if without is None else without[selected],
+        )
         clip_range = RANGES.get(estimate.scale, (-np.inf, np.inf))
         for limits, ends in zip((lower, upper), errors.limits(value[selected]), strict=True):
             limits[selected] = np.where(

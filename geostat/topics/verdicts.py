@@ -192,7 +192,13 @@ def _effect(tree: xr.DataTree, claim: Claim) -> Effect | None:
         selected[name].values.astype(np.float64) if name in selected else np.full(shape, np.nan)
         for name in (claim.variable, f"{claim.variable}_se", f"{claim.variable}_skew")
     )
-    errors = moderated(se, skew, data["documents"].values.astype(np.float64))
+    without = replicates(tree, claim)
+    errors = moderated(
+        se,
+        skew,
+        data["documents"].values.astype(np.float64),
+        None if without is None else np.moveaxis(without, 0, -1),
+    )
     p = against(estimate, errors, claim.tolerance.value, claim.side)
     if claim.presence is not None:
         absent = selected[claim.presence].values.astype(np.float64)

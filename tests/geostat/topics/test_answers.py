@@ -42,7 +42,8 @@ def test_a_verdict_follows_from_its_estimate_error_and_tolerance(
     norms_cv, counts = verdicts.sel(claim_kv_head="norms.cv"), verdicts.sel(claim="norms.cv")
     cv = norms["cv_token"].values
     documents = np.full(cv.shape, float(finished.tree["capture"].sizes["document"]))
-    errors = moderated(norms["cv_token_se"].values, norms["cv_token_skew"].values, documents)
+    parts = (norms[f"cv_token_{part}"].values for part in ("se", "skew"))
+    errors = moderated(*parts, documents, norms["cv_token_without"].values)
     p = against(cv, errors, 0.05, "at_most")
     expected = {"estimate": cv, "p_holds": p.holds, "p_fails": p.fails}
     expected |= {part: getattr(errors, part) for part in ("se", "degrees", "skew")}
