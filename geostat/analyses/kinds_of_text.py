@@ -107,6 +107,10 @@ class OneWay:
             (documents - (size**2).sum() / documents) / df_between if df_between else np.nan,
         )
 
+    def mean_square(self) -> float:
+        """Return the mean square over documents, all treated as exchangeable."""
+        return (self._total() - self._level()) / (len(self.kinds) - 1)
+
     def _total(self) -> float:
         return float((self.rows**2).sum())
 
@@ -155,7 +159,7 @@ class OneWay:
         """
         between, within, size = self.squares()
         documents = len(self.kinds)
-        total = (self._total() - self._level()) / (documents - 1)
+        total = self.mean_square()
         counts = np.unique(self.kinds, return_counts=True)[1]
         kinds = max((between - within) / size, 0.0) * (counts**2).sum() / documents
         return float(np.sqrt(within / total)), float(np.sqrt((within + kinds) / total))
@@ -196,6 +200,17 @@ def contributions(fits: xr.Dataset, name: str) -> FloatArray:
     return np.asarray(documents * fits[name].values.reshape(-1, 1) - (documents - 1) * without)
 
 
+def values_of(tree: xr.DataTree, analysed: Analysed) -> FloatArray:
+    """Return what each document contributes to a quantity of a fitted run, (head, document)."""
+    group, variable = analysed.variable.split("/")
+    fits = tree[group].to_dataset()
+    fits = fits if analysed.form is None else fits.sel(gram=analysed.form)
+    values = contributions(fits, variable)
+    if analysed.relative and len(values):
+        values = ratio(values, fits[variable].values.reshape(-1, 1))
+    return values
+
+
 def between_kinds(tree: xr.DataTree, kinds: Sequence[str]) -> xr.Dataset:
     """Decompose the variance over documents into components between and within kinds of text.
 
@@ -208,13 +223,7 @@ def between_kinds(tree: xr.DataTree, kinds: Sequence[str]) -> xr.Dataset:
     names, number = np.unique(np.array(list(kinds), dtype=object), return_inverse=True)
     by_quantity: dict[str, dict[str, Value]] = {}
     for name, analysed in QUANTITIES.items():
-        group, variable = analysed.variable.split("/")
-        fits = tree[group].to_dataset()
-        fits = fits if analysed.form is None else fits.sel(gram=analysed.form)
-        values = contributions(fits, variable)
-        if analysed.relative and len(values):
-            values = ratio(values, fits[variable].values.reshape(-1, 1))
-        rows, heads = rows_of(values)
+        rows, heads = rows_of(values_of(tree, analysed))
         if not rows.any() or len(rows) != len(number) or not 1 < len(names) < len(number):
             continue
         table = OneWay(rows, number)

@@ -295,6 +295,28 @@ class ConfrontOptions(StoredRunOptions, VerdictOptions, PrintOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlanOptions(StoredRunOptions, PrintOptions):
+    """Options of `geostat plan`."""
+
+    quantity: str | None = option(
+        None,
+        "Quantity: C, lam, cv_token, rho0, beta, mae, offset, p_sink, growth, misfit, precision or"
+        " recall. Default: an overview of all.",
+    )
+    width: str | None = option(
+        None,
+        "Wanted half-width of the 95% interval of the median head, in the quantity's unit, or a"
+        " percentage of its mean such as 10%.",
+    )
+    claim: str | None = option(
+        None, "Plan the verdicts of a claim instead, such as norms.cv, for undetermined heads."
+    )
+    power: float = option(
+        0.8, "Probability with which an undetermined head is decided, for --claim."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReportOptions(StoredRunOptions):
     """Options of `geostat report`."""
 
