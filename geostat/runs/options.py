@@ -76,7 +76,8 @@ class MeasurementOptions(OutputOptions):
     text: tuple[Path, ...] = option(
         (),
         "File, folder or .jsonl; repeatable. builtin (the default): several kinds of text that come"
-        " with Python; builtin:topics: only its language reference.",
+        " with Python; builtin:varied: ten kinds, also of installed packages; builtin:topics: only"
+        " the language reference.",
         keyword="documents",
     )
     dataset: str | None = option(None, "Hub dataset, streamed.")

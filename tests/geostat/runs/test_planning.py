@@ -101,7 +101,7 @@ def test_bad_input_is_refused_in_one_line(finished: Finished, arguments, expecte
 
 
 def test_a_run_without_fits_or_with_one_document_is_refused(finished: Finished, followup):
-    with pytest.raises(InputError, match="has no /norms.* Use the result of geostat.fit"):
+    with pytest.raises(InputError, match=r"has no /norms.* Use the result of geostat.fit"):
         gs.plan(finished.tree.filter(lambda node: node.name == "capture"), "C")
     with pytest.raises(InputError, match="the run has one document, expected at least 2"):
         gs.plan(followup)
