@@ -22,6 +22,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from empirical.schema import Quantity
 from geostat.datasets.table import quantities
 from geostat.datasets.variable import Value, join_rows, variables
 from geostat.statistics.arrays import FloatArray, ratio
@@ -80,6 +81,16 @@ VARIABLES: Final = quantities(
     between_words | 1 | - | meaning, mathematics between dollar signs
     """,
     dims=("quantity",),
+)
+
+BY_KIND: Final = (
+    Quantity(
+        "kind_estimate",
+        "median over heads of the mean over a kind's documents, of their values or pseudo-values;"
+        " C and beta over their estimates from all documents",
+        dims=("kind_quantity", "text_kind"),
+    ),
+    Quantity("kind_documents", "documents of the kind", dims=("text_kind",)),
 )
 
 
@@ -209,6 +220,41 @@ def values_of(tree: xr.DataTree, analysed: Analysed) -> FloatArray:
     if analysed.relative and len(values):
         values = ratio(values, fits[variable].values.reshape(-1, 1))
     return values
+
+
+def by_kind(tree: xr.DataTree, kinds: Sequence[str]) -> xr.Dataset:
+    """Return the main quantities by kind of text, in order of appearance.
+
+    Args:
+        tree: a fitted run.
+
+    Returns:
+        BY_KIND; empty with one kind.
+    """
+    names = list(dict.fromkeys(kinds))
+    values = {}
+    for name, analysed in QUANTITIES.items():
+        array = values_of(tree, analysed)
+        array = array[np.isfinite(array).all(axis=1)]
+        if array.size and array.shape[1] == len(kinds):
+            values[name] = array
+    if len(names) < 2 or not values:
+        return xr.Dataset()
+    members = [np.array(kinds, dtype=object) == name for name in names]
+    numbers = {
+        "kind_estimate": np.array(
+            [
+                [np.median(array[:, member].mean(axis=1)) for member in members]
+                for array in values.values()
+            ]
+        ),
+        "kind_documents": np.array([member.sum() for member in members]),
+    }
+    coords = {"kind_quantity": list(values), "text_kind": names}
+    return xr.Dataset(
+        variables(BY_KIND, numbers),
+        coords={name: (name, np.array(words, dtype=object)) for name, words in coords.items()},
+    )
 
 
 def between_kinds(tree: xr.DataTree, kinds: Sequence[str]) -> xr.Dataset:

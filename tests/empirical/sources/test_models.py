@@ -16,6 +16,7 @@ from typing import Any
 import huggingface_hub
 import pytest
 import torch
+from gguf import GGUFWriter, LlamaFileType
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 from safetensors.torch import load_file, save_file
 from support import raising

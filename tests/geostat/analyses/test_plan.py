@@ -92,3 +92,39 @@ def test_a_planned_width_is_the_width_of_a_run_of_that_size():
     # Standard error of the planned value: 0.012 (400 heads, 7 degrees of freedom each).
     assert small.error(24, 48, QUERIES).value == pytest.approx(expected, rel=0.04)
     assert large.of_run().value == pytest.approx(expected, rel=0.04)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kinds", "per_kind"), [(4, 2), (8, 2), (8, 1)])
+@pytest.mark.parametrize("common", [0.0, 0.5, 0.9])
+def test_intervals_cover_the_error_and_the_mean_of_a_head(kinds: int, per_kind: int, common: float):
+    random, heads, runs = np.random.default_rng(1), 60, 300
+
+    def effects(*shape: int) -> np.ndarray:
+        """Return effects of heads that share a factor, (head, ...)."""
+        shared, own = random.normal(size=(1, *shape)), random.normal(size=(heads, *shape))
+        return np.sqrt(common) * shared + np.sqrt(1 - common) * own
+
+    number = np.repeat(range(kinds), per_kind)
+    true = np.sqrt((0.7 + 0.3 / per_kind) / kinds)
+    of_error, of_mean = [], []
+    for _ in range(runs):
+        values = np.sqrt(0.7) * effects(kinds)[:, number] + np.sqrt(0.3) * effects(len(number))
+        found = components(OneWay(rows_of(values)[0], number), np.zeros(len(number)), 1).of_run()
+        of_error.append(found.lower <= true <= found.upper)
+        head = components(OneWay(rows_of(values[:1])[0], number), np.zeros(len(number)), 1)
+        of_mean.append(abs(values[0].mean()) <= arms(kinds) * head.of_run().value)
+    noise = 3 * np.sqrt(0.95 * 0.05 / runs)
+    assert 0.86 - noise < np.mean(of_error) < 0.97 + noise
+    assert np.mean(of_mean) > 0.94 - noise  # more where a component is cut to 0
+
+
+@pytest.mark.parametrize("distance", [0.3, 1.0])
+@pytest.mark.parametrize("power", [0.8, 0.9])
+def test_a_planned_head_is_decided_with_the_wanted_power(distance: float, power: float):
+    runs, alone = 4000, planted(of_document=1.0, of_query=0.0)
+    scale = np.sqrt(alone.variance(1, 1, 1)[0])
+    size = int(alone.fewest(distance * scale, 1, 1, power))
+    sample = np.random.default_rng(2).normal(distance, 1, (runs, size))
+    decided = sample.mean(axis=1) > arms(size) * sample.std(axis=1, ddof=1) / np.sqrt(size)
+    assert decided.mean() == pytest.approx(power, abs=0.02 + 3 * np.sqrt(0.16 / runs))
