@@ -81,6 +81,7 @@ FACE = (
     "experiments.*.options.*",
     "runs.accessor.*",
     "runs.answers.*",
+    "runs.planning.*",
     "runs.plot*",
     "runs.selection.*",
     "runs.tensors.*",

@@ -22,7 +22,7 @@ from geostat.display.tree import with_display
 from geostat.errors import one_error, refuse_no_flags, shown_whole
 from geostat.fits import one_head, pooled
 from geostat.options import takes
-from geostat.runs import accessor, answers, pipeline, stages, tensors
+from geostat.runs import accessor, answers, pipeline, planning, stages, tensors
 from geostat.runs.files import matching_paths, store_path
 from geostat.runs.groups import group_of, joined, measured, tree_of, with_fits
 from geostat.runs.options import CaptureOptions
@@ -308,5 +308,5 @@ def compare(
 
 
 claims, head, summary = one_error(answers.claims), one_error(answers.head), accessor.summary
-from_tensors = one_error(tensors.from_tensors)
+from_tensors, plan = one_error(tensors.from_tensors), one_error(planning.plan)
 whatif, elasticities = one_error(studies.whatif), one_error(studies.elasticities)

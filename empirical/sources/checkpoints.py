@@ -50,7 +50,7 @@ from transformers.modeling_gguf_pytorch_utils import (
 from transformers.utils import find_adapter_config_file, logging
 
 from empirical.errors import InputError, boundary, message_of, quoted_error
-from empirical.sources.builtin import BUILTIN, converted, file_sha256, gguf_file
+from empirical.sources.builtin import BUILTIN, converted, file_sha256, gguf_file, quantization
 from empirical.sources.paths import path_of, refuse_unbounded, shown
 
 READ_WHOLE = frozenset({".jinja", ".json", ".model", ".py", ".tiktoken", ".txt"})
@@ -72,6 +72,8 @@ class Source:
     """Files whose sha256 identifies a local model."""
     sha256: str | None = None
     """sha256 of the weights, if already known."""
+    quantization: str | None = None
+    """How the weights of the built-in model were quantised, in words."""
 
     def identity(self) -> str | None:
         """Return the sha256 of a local model's file, or of the lines `sha256 name` of several."""
@@ -100,7 +102,12 @@ def source_of(model: str | None, revision: str | None, *, allow_pickle: bool) ->
     if path is None:
         gguf = gguf_file()
         sha256 = file_sha256(gguf)
-        return Source(model=BUILTIN, folder=str(converted(gguf, sha256)), sha256=sha256)
+        return Source(
+            model=BUILTIN,
+            folder=str(converted(gguf, sha256)),
+            sha256=sha256,
+            quantization=quantization(gguf),
+        )
     assert model is not None
     name = shown(model)
     if not path.exists():

@@ -64,17 +64,19 @@ class LoadedModel:
     """sha256 of the Python code that came with it (`identity.code_sha256`); None if it has none."""
     fingerprint: Mapping[str, list[float | None]] | None = None
     """Summary numbers of its forward pass (`identity.fingerprint`)."""
+    quantization: str | None = None
+    """How the weights of the built-in model were quantised, in words (`Source.quantization`)."""
     held: bool = False
     """Whether the caller holds it and may change it between calls."""
 
     def provenance(self) -> dict[str, Any]:
-        """Return what a run records of its model. Sliding window, code and fingerprint appear only
-        if present, the beginning-of-text token only if there is a tokenizer.
+        """Return what a run records of its model. Sliding window, code, fingerprint, quantisation
+        appear only if present, the beginning-of-text token only if there is a tokenizer.
         """
         entries = {field.name: getattr(self, field.name) for field in fields(self)}
         for name in ("model", "tokenizer", "held"):
             del entries[name]
-        for name in ("sliding_window", "code_sha256", "fingerprint"):
+        for name in ("sliding_window", "code_sha256", "fingerprint", "quantization"):
             if entries[name] is None:
                 del entries[name]
         if self.tokenizer is None:
@@ -129,6 +131,7 @@ class FoundModel:
                 id=self.source.model,
                 revision=self.source.revision,
                 sha256=self.source.identity(),
+                quantization=self.source.quantization,
                 dtype=self.dtype,
                 device=self.device,
             )

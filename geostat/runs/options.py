@@ -76,7 +76,8 @@ class MeasurementOptions(OutputOptions):
     text: tuple[Path, ...] = option(
         (),
         "File, folder or .jsonl; repeatable. builtin (the default): several kinds of text that come"
-        " with Python; builtin:topics: only its language reference.",
+        " with Python; builtin:varied: ten kinds, also of installed packages; builtin:topics: only"
+        " the language reference.",
         keyword="documents",
     )
     dataset: str | None = option(None, "Hub dataset, streamed.")
@@ -302,6 +303,28 @@ class ConfrontOptions(StoredRunOptions, VerdictOptions, PrintOptions):
             "swap": self.swap,
             "predict": self.predict,
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(StoredRunOptions, PrintOptions):
+    """Options of `geostat plan`."""
+
+    quantity: str | None = option(
+        None,
+        "Quantity: C, lam, cv_token, rho0, beta, mae, offset, p_sink, growth, misfit, precision or"
+        " recall. Default: an overview of all.",
+    )
+    width: str | None = option(
+        None,
+        "Wanted half-width of the 95% interval of the median head, in the quantity's unit, or a"
+        " percentage of its mean such as 10%.",
+    )
+    claim: str | None = option(
+        None, "Plan the verdicts of a claim instead, such as norms.cv, for undetermined heads."
+    )
+    power: float = option(
+        0.8, "Probability with which an undetermined head is decided, for --claim."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ import xarray as xr
 from geostat.analyses.chance import compare_with_nulls
 from geostat.analyses.found_sinks import summarise_sinks
 from geostat.analyses.head_regimes import classify_heads
-from geostat.analyses.kinds_of_text import between_kinds, kinds_of
+from geostat.analyses.kinds_of_text import between_kinds, by_kind, kinds_of
 from geostat.analyses.sink import correlate_with_sink
 from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS
 from geostat.bounds.cost_of_assumptions import swap_ingredients
@@ -133,7 +133,9 @@ def _confront_part(
         joined(tree, tree_of({"envelope": results["envelope"]})), tolerances
     )
     summary = summarise(joined(tree, tree_of(results)), tolerances)
-    return results | {"summary": summary.merge(between_kinds(tree, kinds_of(tree)))}
+    kinds = kinds_of(tree)
+    of_kinds = between_kinds(tree, kinds).merge(by_kind(tree, kinds))
+    return results | {"summary": summary.merge(of_kinds)}
 
 
 def analyses(tree: xr.DataTree) -> dict[str, xr.Dataset]:

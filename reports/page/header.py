@@ -23,11 +23,12 @@ MOST_ITEMS = 12
 
 
 def header(run: Run, seconds: Mapping[str, float] | None) -> list[tuple[str, str]]:
-    """Return the main facts of the report: model, text, documents, tokens, and time if known."""
+    """Return the main facts of the report: model, text, documents, tokens, time if known."""
     model, corpus = (run.attrs.get(name) for name in ("model", "corpus"))
     facts = [
         ("Model", model_name(run)),
         ("Architecture", _architecture(run, model if isinstance(model, Mapping) else {})),
+        *_weights(model),
         ("Text", _named(corpus, ("name", "source", "corpus", "path")) or MISSING),
         *_sampled(run, corpus),
         ("Documents", f"{run.documents:,}"),
@@ -48,6 +49,12 @@ def header(run: Run, seconds: Mapping[str, float] | None) -> list[tuple[str, str
         total = duration(sum(known.values()))
         facts.append(("Time", f"{total} ({parts})" if len(known) > 1 else total))
     return facts
+
+
+def _weights(model: Any) -> list[tuple[str, str]]:
+    """Return how the weights were quantised, if the run records it."""
+    words = _named(model, ("quantization",)) if isinstance(model, Mapping) else ""
+    return [("Weights", words)] if words else []
 
 
 def _visible(run: Run) -> list[tuple[str, str]]:

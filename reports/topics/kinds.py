@@ -1,8 +1,9 @@
-"""Kinds of text: variance component between kinds."""
+"""Kinds of text: variance component between kinds; main quantities by kind."""
 
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import xarray as xr
 
@@ -11,6 +12,7 @@ from reports.tables.table import (
     Cell,
     Column,
     Table,
+    labels,
     missing,
     mixed,
     numbers,
@@ -21,9 +23,51 @@ from reports.tables.table import (
 )
 from reports.text.number import percent
 
+HEADERS: Final = {
+    "C": "$C$, relative",
+    "lam": "$\\lambda$",
+    "cv_token": "CV",
+    "rho0": "$\\rho_0$",
+    "beta": "$\\beta$, relative",
+    "mae": "MAE",
+    "offset": "$c$",
+    "p_sink": "$p_{\\mathrm{sink}}$",
+    "growth": "growth",
+    "misfit": "misfit",
+}
+"""Headers of the quantities by kind."""
+
 
 def tables(run: Run) -> list[Table]:
-    """Return the table; none if documents have a single kind, or all different kinds."""
+    """Return the tables; none of those that the run lacks."""
+    return [*_by_kind(run), *_between(run)]
+
+
+def _by_kind(run: Run) -> list[Table]:
+    """Return the main quantities by kind; none if documents have a single kind."""
+    if "kind_estimate" not in run.summary:
+        return []
+    columns = (
+        labels("kind of text", "text_kind"),
+        wholes("documents", "kind_documents"),
+        *(
+            numbers(HEADERS[name], "kind_estimate", kind_quantity=name)
+            for name in run.summary["kind_quantity"].values
+        ),
+    )
+    caption = (
+        "Main quantities by kind of text: median over heads (KV heads for norms and similarity) of"
+        " the mean over the documents of the kind. Quantities that are fitted to all documents"
+        " together give each document’s pseudo-value. $C$ and $\\beta$ are divided by the head’s"
+        " estimate from all documents. One or two documents of a kind do not show how much"
+        " documents of this kind differ."
+    )
+    rows = each(run.summary, "text_kind")
+    return [Table.of("kind_estimates", "Main quantities by kind of text", caption, columns, rows)]
+
+
+def _between(run: Run) -> list[Table]:
+    """Return the shares of the variance; none if documents have one kind, or all their own."""
     if "between_share" not in run.summary:
         return []
     columns = (

@@ -49,7 +49,15 @@ _TABLES: Final = (
     *("separability", "coverage", "ingredients", "predictive", "predictive_check", "sink"),
     *("regimes", "regime_sweep", "separable", "effective", "effective_sets", "effective_curves"),
     *("head_function", "head_prediction", "head_needs", "budgets", "regime_cuts", "contexts"),
-    *("normaliser", "kinds", "heads", "heads_norms", "heads_similarity", "heads_weights"),
+    *(
+        "normaliser",
+        "kind_estimates",
+        "kinds",
+        "heads",
+        "heads_norms",
+        "heads_similarity",
+        "heads_weights",
+    ),
     *("errata", "paper_table_1", "paper_table_2"),
 )
 """Names in the report's order."""
@@ -77,7 +85,7 @@ REST: Final = Entry(
     key="reach",
     short="All heads",
     question="What do pooled heads show, and how far do the results generalise?",
-    tables=("pooled", "depth", "kinds"),
+    tables=("pooled", "depth", "kind_estimates", "kinds"),
     rows=("families",),
 )
 """Last entry: every figure and table of no other topic."""

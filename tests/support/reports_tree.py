@@ -243,8 +243,11 @@ def with_kinds(tree: xr.DataTree) -> xr.DataTree:
     numbers |= {"error_strata": 0.77, "error_sample": 1.31, "heads": 4.0}
     between = {f"between_{name}": ("quantity", [value]) for name, value in numbers.items()}
     between["between_words"] = ("quantity", np.array(["norm, $C$"], dtype=object))
+    between["kind_estimate"] = (("kind_quantity", "text_kind"), [[0.98, 1.02], [0.2, 0.3]])
+    between["kind_documents"] = ("text_kind", [2, len(rows) - 2])
     summary = tree["summary"].to_dataset().assign(between)
-    tree["summary"] = xr.DataTree(summary.assign_coords(quantity=["C"]))
+    coords = {"quantity": ["C"], "kind_quantity": ["C", "rho0"], "text_kind": ["$code$", "topics"]}
+    tree["summary"] = xr.DataTree(summary.assign_coords(coords))
     return tree
 
 

@@ -11,8 +11,18 @@ import pytest
 from support.families import builtin_model
 from support.raising import refused
 
-from empirical.sources import builtin
-from empirical.sources.builtin import CODE, DESCRIBED, KINDS, all_kinds, named, topics
+from empirical.sources import builtin, varied
+from empirical.sources.builtin import (
+    CODE,
+    DESCRIBED,
+    KINDS,
+    VARIED,
+    all_kinds,
+    named,
+    topics,
+    varied_kinds,
+)
+from empirical.sources.varied import COMMENTED
 from empirical.sources.windows import windows
 
 PARAGRAPH = 100
@@ -42,7 +52,9 @@ def test_no_two_documents_share_a_paragraph():
 
 def test_no_module_gives_two_kinds_and_all_are_of_the_standard_library():
     described, code = set(DESCRIBED.split()), set(CODE.split())
+    commented = set(COMMENTED.split())
     assert not described & code
+    assert not commented & (described | code)
     assert described | code <= sys.stdlib_module_names
 
 
@@ -65,14 +77,45 @@ def test_eight_documents_hold_two_of_each_kind_and_there_are_sixteen_of_each():
     assert Counter(more.kinds) == dict.fromkeys(KINDS, 16)
 
 
+@pytest.mark.slow
+@pytest.mark.builtin
+def test_ten_varied_kinds_take_turns_and_no_window_repeats_few_tokens():
+    windows_of = windows(varied_kinds(), builtin_model().tokenizer, length=1024, count=20)
+    assert windows_of.kinds == VARIED * 2
+    assert len(VARIED) >= 8
+    distinct = [len(set(row)) / len(row) for row in windows_of.token_ids.tolist()]
+    assert min(distinct) > 0.19  # those of the tables are below
+
+
+def test_varied_texts_stand_in_files_of_python_and_packages():
+    texts = {kind: make() for kind, make in varied.KINDS.items()}
+    assert all(len(of_kind) >= 3 for of_kind in texts.values())
+    assert texts["licences"]["GPL"].startswith("GNU GENERAL PUBLIC LICENSE")
+    assert "#" not in texts["comments"]["heapq"][:200]
+    assert texts == {kind: make() for kind, make in varied.KINDS.items()}
+
+
+def test_absent_packages_leave_the_other_kinds(monkeypatch: pytest.MonkeyPatch):
+    def absent(name: str) -> None:
+        raise varied.PackageNotFoundError(name)
+
+    monkeypatch.setattr(varied, "find_spec", lambda name: None)
+    monkeypatch.setattr(varied, "distribution", absent)
+    empty = {kind for kind, make in varied.KINDS.items() if not make()}
+    assert empty == {"mathematics", "datasets", "readmes", "headers", "pages"}
+    assert set(varied.KINDS["licences"]()) <= {"Python"}
+    assert {document.kind for document in varied_kinds()} == set(VARIED) - empty
+
+
 def test_a_built_in_text_is_found_by_name():
     assert named("builtin:topics").name.startswith("pydoc_data.topics of Python 3.")
     assert [kind.name for kind in named("builtin").strata] == [
         named(f"builtin:{kind}").name.replace("pydoc_data.", "") for kind in KINDS
     ]
     assert {document.kind for document in named("builtin:code")} == {"code"}
+    assert [kind.name.split()[0] for kind in named("builtin:varied").strata] == list(VARIED)
     with refused(
-        "^--text builtin:poems: no such built-in text, expected one of builtin, builtin:topics, .*"
+        "^--text builtin:poems: no such built-in text, expected one of builtin, builtin:varied, .*"
         " Use one of those, or a file's whole path.$"
     ):
         named("builtin:poems")

@@ -16,6 +16,7 @@ from typing import Any
 import huggingface_hub
 import pytest
 import torch
+from gguf import GGUFWriter, LlamaFileType
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 from safetensors.torch import load_file, save_file
 from support import raising
@@ -348,6 +349,28 @@ def test_an_unwritable_cache_is_refused(cache: Path):
         builtin.converted(GGUF, "ab" * 32)
 
 
+@pytest.mark.parametrize(
+    ("file_type", "words"),
+    [
+        (LlamaFileType.MOSTLY_Q4_K_M, "4-bit quantised weights (Q4_K_M)"),
+        (LlamaFileType.MOSTLY_IQ2_XS, "2-bit quantised weights (IQ2_XS)"),
+        (LlamaFileType.MOSTLY_Q8_0, "8-bit quantised weights (Q8_0)"),
+        (LlamaFileType.MOSTLY_F16, None),
+        (None, None),
+    ],
+)
+def test_the_quantisation_is_that_of_the_metadata(tmp_path: Path, file_type, words: str | None):
+    path = tmp_path / "model.gguf"
+    writer = GGUFWriter(path, "llama")
+    if file_type is not None:
+        writer.add_file_type(file_type)
+    writer.add_token_list(["a", "b"])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    assert builtin.quantization(path) == words
+
+
 @pytest.mark.builtin
 def test_the_built_in_model_is_smollm2():
     model = builtin_model()
@@ -358,6 +381,7 @@ def test_the_built_in_model_is_smollm2():
         "fingerprint": fingerprint(model.model),
         **{"family": "llama", "layers": 30, "heads": 9, "kv_heads": 3, "dimension": 64},
         **{"dtype": "float32", "device": model.device},
+        "quantization": "4-bit quantised weights (Q4_1)",
     }
     assert model.tokenizer("hello world")["input_ids"] == [28120, 905]
 

@@ -131,6 +131,23 @@ def test_a_share_needs_kinds_with_several_documents(kinds, known):
         assert str(found["between_words"].values[0]) == kinds_of_text.QUANTITIES["C"].words
 
 
+def test_quantities_by_kind_are_medians_over_heads_of_means_over_documents():
+    values = scattered(0.5, PAIRS, heads=3, seed=5) + 10
+    empty = xr.Dataset(coords={"document": list("12345678"), "gram": ["exponential", "offset"]})
+    groups = {"/norms": fitted(values), "/similarity": empty, "/weights": empty}
+    tree = xr.DataTree.from_dict(groups)
+    found = kinds_of_text.by_kind(tree, list("bbaaaccc"))
+    assert found["text_kind"].values.tolist() == ["b", "a", "c"]
+    assert found["kind_documents"].values.tolist() == [2, 3, 3]
+    relative = values / values.mean(axis=1, keepdims=True)  # C is relative
+    expected = [np.median(part.mean(axis=1)) for part in np.split(relative, [2, 5], axis=1)]
+    np.testing.assert_allclose(found["kind_estimate"].sel(kind_quantity="C"), expected)
+    assert set(found.data_vars) == {record.name for record in kinds_of_text.BY_KIND}
+    for kinds in ("aaaaaaaa", "aab"):
+        assert not kinds_of_text.by_kind(tree, list(kinds))
+    assert kinds_of_text.by_kind(tree, list("abcdefgh")).sizes["text_kind"] == 8
+
+
 def test_kinds_are_read_from_the_manifest():
     tree = xr.DataTree()
     assert kinds_of_text.kinds_of(tree) == []

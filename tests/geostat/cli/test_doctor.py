@@ -9,6 +9,7 @@ from support.spine import geostat, refused
 
 from empirical.errors import InputError as MeasurementError
 from empirical.errors import StoreError
+from empirical.sources.builtin import gguf_file
 from empirical.store.store import Store
 from geostat.cli import doctor
 from geostat.errors import InputError
@@ -34,6 +35,13 @@ def test_missing_packages_are_listed_with_install_commands(monkeypatch: pytest.M
     assert result["hub datasets"].startswith("absent: pip install")
     assert result["TeX"].startswith("absent")
     assert result["versions"] == ["no-such-library absent"]
+
+
+@pytest.mark.builtin
+def test_the_quantisation_of_the_built_in_model_is_read_from_its_file():
+    name = gguf_file().stem.rpartition(".")[2]  # Q4_1
+    words = f"{name[1]}-bit quantised weights ({name})"
+    assert doctor.examine()["built-in model"] == f"present, {words}"
 
 
 def test_a_run_is_verified_chunk_by_chunk(two_documents: Store, tmp_path: Path):

@@ -22,9 +22,11 @@ def test_a_run_holds_exactly_the_recorded_variables(finished: Finished, group: s
         pytest.skip("made on request")
     held = finished.tree[group].to_dataset()
     parts = {part.name: part for record in RECORDS[group] for part in record.parts().values()}
-    # Principal components need named heads, and variance between kinds needs several kinds of text;
-    # this run has neither. F-scores are derived on opening.
-    absent = {name for name in parts if name.startswith(("between_", "principal_components"))}
+    # Principal components need named heads, and results on kinds need several kinds of text; this
+    # run has neither. F-scores are derived on opening.
+    absent = {
+        name for name in parts if name.startswith(("between_", "kind_", "principal_components"))
+    }
     derived = {"f_outer", "f_inner"} if group in ("capture", "null") else set()
     assert set(map(str, held.data_vars)) - derived == set(parts) - absent
     for name in set(parts) - absent:

@@ -132,6 +132,13 @@ def test_the_header_lists_what_is_known_of_texts_and_time(run):
     assert {*known, "Time"} & set(plain) == set()
 
 
+def test_the_header_states_quantised_weights(run):
+    tree = run_tree()
+    tree.attrs["model"] = {"id": "m", "quantization": "4-bit quantised weights (Q4_1)"}
+    assert dict(header(Run.of(tree), None))["Weights"] == "4-bit quantised weights (Q4_1)"
+    assert "Weights" not in dict(header(run, None))
+
+
 def test_few_documents_give_a_warning():
     for documents, words in ((1, "One document:"), (3, "3 documents, fewer than 8:")):
         (line,) = warnings(Run.of(run_tree(documents=documents)))
