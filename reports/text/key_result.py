@@ -89,6 +89,7 @@ def sentence(result: Mapping[str, Any], model: str) -> str:
 
 HEAD_STATES: Final = {
     "holds": "hold",
+    "holds_trivially": "hold trivially",
     "undetermined": "undetermined",
     "fails": "fail",
     "no_estimate": "without an estimate",
