@@ -295,8 +295,8 @@ def _verdicts(data: xr.Dataset) -> Table:
     ]
     caption = (
         "Estimated share of heads for which each claim is true, with its 95% interval over"
-        " documents (n/a for bounds); in brackets the heads in which it holds / fails / is"
-        " undetermined."
+        " documents (n/a for bounds); in brackets the heads in which it holds / holds trivially (a"
+        " flat form predicts as well) / fails / is undetermined."
     )
     return wide(data, "verdicts", "Claims", caption, ["claim"], rows)
 
@@ -305,9 +305,9 @@ def _answers(selected: xr.Dataset) -> Cell:
     tested = float(selected["claim_tested"])
     if not np.isfinite(tested) or not tested:
         return missing()
-    counts = " / ".join(
-        str(int(selected[f"claim_{name}"])) for name in ("holds", "fails", "undetermined")
-    )
+    answers = ("holds", "holds_trivially", "fails", "undetermined")
+    numbers = (float(selected.get(f"claim_{name}", np.nan)) for name in answers)
+    counts = " / ".join(MISSING if np.isnan(number) else f"{number:.0f}" for number in numbers)
     value, low, high = with_limits(selected, "true_share")
     limits = f", {percent(low, 0)} to {percent(high, 0)}" if np.isfinite(low) else ""
     shown = f"{percent(value, 0)}{limits}" if np.isfinite(value) else MISSING

@@ -24,6 +24,7 @@ STUDIES: Final = (
     "similarity",
     "intervals",
     "verdicts --claim norms similarity",
+    "verdicts --claim flat --heads 200",
     "queries",
     "norms",
     "whole_runs",

@@ -2,7 +2,7 @@
 tolerance.
 
 Run: python -m studies.verdicts [--heads 1000] [--seed 0] [--tokens 257] [--claim norms similarity
-weights bounds]
+weights bounds flat]
 
 Heads come from `weights`, 8 documents each, with the measured noise of 2.4 nats per token and
 document, and with half and a quarter of it. *growth*: the total growth is a multiple of its
@@ -12,8 +12,8 @@ Answers are counted at 5% for each head alone.
 
 *oscillation* is not a claim, and this study shows why: its amplitude equals the tolerance, at 0.7
 to 1.8 times the detection limit, estimated in the form with separate oscillation and growth.
-`levels` has the claims on norms and similarity, `bounds` those on bounds; `--claim` selects among
-the studies. Imports numpy and xarray.
+`levels` has the claims on norms and similarity, `bounds` those on bounds, `flat` the comparison
+with flat forms; `--claim` selects among the studies. Imports numpy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from itertools import chain
 from typing import Final
 
 import numpy as np
-import xarray as xr
 
 from geostat.fits.weights.fit import fit_weights
 from geostat.statistics.arrays import FloatArray
@@ -33,11 +32,12 @@ from geostat.statistics.equivalence import Side, against, with_presence
 from geostat.statistics.jackknife import SIGNIFICANCE
 from geostat.statistics.moderation import moderated
 from geostat.topics.claims import read_tolerances
-from studies import bounds
+from studies import bounds, flat
 from studies import levels as study_of_levels
 from studies.bounds import BoundsRow, FlagRow
+from studies.flat import FlatRow
 from studies.levels import LevelRow, answers
-from studies.weights import DOCUMENTS, NOISE, PlantedWeights, draw, limits, plant
+from studies.weights import DOCUMENTS, NOISE, PlantedWeights, drawn, limits, plant
 
 NOISES: Final = (1.0, 0.5, 0.25)
 """Noise per token and document, in units of the measured noise."""
@@ -72,33 +72,6 @@ class Row:
             f" holds {self.holds:6.1%}  fails {self.fails:6.1%}  holds of those with an estimate"
             f" {self.holds_found:6.1%}"
         )
-
-
-def drawn(
-    truth: dict[str, FloatArray],
-    tokens: int,
-    noise: float,
-    random: np.random.Generator,
-    steps: FloatArray | None = None,
-) -> xr.Dataset:
-    """Draw heads with `weights.draw`, with `noise` times its noise and level, and steps (head,
-    content token) shared by all documents.
-    """
-    data = draw(truth, tokens, random)
-    clean = draw_clean(truth, tokens)
-    weight = data["attention_weight"].values
-    log_weight = (
-        clean + noise * (np.log(weight[:, 0, :, 1:]) - clean) + (0.0 if steps is None else steps)
-    )
-    weight[:, 0, :, 1:] = np.exp(log_weight)
-    return data
-
-
-def draw_clean(truth: dict[str, FloatArray], tokens: int) -> FloatArray:
-    """Return the planted log weights without noise, (head, content token), nats."""
-    from geostat.fits.weights.forms import CURVE, log_profile
-
-    return log_profile(np.arange(1.0, tokens), *(truth[name][:, None] for name in CURVE))
 
 
 def _row(
@@ -226,9 +199,10 @@ def study(heads: int, tokens: int, seed: int) -> Iterator[Row]:
 def main() -> None:
     """Run the selected studies and print their rows."""
     levels = {"norms": study_of_levels.norms, "similarity": study_of_levels.similarity}
-    others: dict[str, Callable[[int, int, int], Iterator[Row | BoundsRow | FlagRow]]] = {
+    others: dict[str, Callable[[int, int, int], Iterator[Row | BoundsRow | FlagRow | FlatRow]]] = {
         "weights": study,
         "bounds": bounds.study,
+        "flat": flat.study,
     }
     parser = argparse.ArgumentParser(
         description="Recovery study of the verdicts on Assumptions 1 to 3 and on bounds."
@@ -244,7 +218,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     size = options.heads, options.tokens, options.seed
-    rows: Iterator[Row | BoundsRow | FlagRow | LevelRow] = chain.from_iterable(
+    rows: Iterator[Row | BoundsRow | FlagRow | FlatRow | LevelRow] = chain.from_iterable(
         chain.from_iterable(map(answers, levels[claim](*size)))
         if claim in levels
         else others[claim](*size)

@@ -218,6 +218,26 @@ def draw(
     )
 
 
+def drawn(
+    truth: dict[str, FloatArray],
+    tokens: int,
+    noise: float,
+    random: np.random.Generator,
+    steps: FloatArray | None = None,
+) -> xr.Dataset:
+    """Draw heads like `draw`, with `noise` times its noise and level, and steps (head, content
+    token) shared by all documents.
+    """
+    data = draw(truth, tokens, random)
+    clean = log_profile(np.arange(1.0, tokens), *(truth[name][:, None] for name in CURVE))
+    weight = data["attention_weight"].values
+    log_weight = (
+        clean + noise * (np.log(weight[:, 0, :, 1:]) - clean) + (0.0 if steps is None else steps)
+    )
+    weight[:, 0, :, 1:] = np.exp(log_weight)
+    return data
+
+
 def recover(setting: PlantedWeights, heads: int, seed: int) -> Tally:
     """Simulate and fit the heads of a setting; return the counts of every question."""
     tally = Tally()

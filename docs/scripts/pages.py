@@ -42,7 +42,8 @@ def claims() -> str:
     tolerances = read_tolerances()
     rows = [
         f"| `{claim.key}` | {claim.says} | {UNITS[claim.of]} | `/{claim.group}/{claim.variable}` |"
-        f" {_tolerance(claim.side, tolerances[claim.key], claim.units)} |"
+        f" {_tolerance(claim.side, tolerances[claim.key], claim.units)}"
+        f"{', and better than a constant' if claim.flat else ''} |"
         f" {tolerances[claim.key].source} |"
         for claim in CLAIMS
     ]

@@ -386,7 +386,8 @@ PARAMETERS = {
 """Parameters whose distribution over heads is compared, besides β and the misfit of each form."""
 QUARTILES = (0.25, 0.5, 0.75)
 SHARE = ("true_share", "true_share_lower", "true_share_upper")
-COUNTS = ("tested", "holds", "fails", "undetermined", *SHARE, "tolerance")
+ANSWERS = ("tested", "holds", "holds_trivially", "fails", "undetermined")
+COUNTS = (*ANSWERS, *SHARE, "tolerance")
 COVERAGE = tuple(f"{name}_{part}" for name in STATISTICS for part in ("inside", "outside", "width"))
 SINK = tuple(
     f"{name}{part}" for name in ("correlation", "unattenuated") for part in ("", "_lower", "_upper")
@@ -500,12 +501,13 @@ def results(run: ReducedRun) -> xr.Dataset:
         or "undetermined".
     """
     groups = run.groups
-    names = {name: f"claim_{name}" for name in ("tested", "holds", "fails", "undetermined")}
+    verdicts = _bare(groups["verdicts"], COUNTS)  # an older run counts fewer answers
+    names = {name: f"claim_{name}" for name in ANSWERS if name in verdicts}
     sink = _bare(groups["sink"].sel(measure="pearson", drop=True), SINK)
     gain = _bare(groups["separable"], (*GAINS, *TESTS))
     inside = (gain["n"] > 1) & (gain["n"] < run.tokens)
     parts = [
-        _bare(groups["verdicts"], COUNTS).rename(names),
+        verdicts.rename(names),
         _bare(groups["summary"], COVERAGE),
         xr.merge(
             [sink.where(inside), _bare(groups["summary"], MEANS), gain.where(inside)],

@@ -140,7 +140,8 @@ def as_text(run: xr.DataTree) -> str:
     lines += [f"  {SYMBOLS[result['answer']]:2} {as_line(result)}" for result in results]
     if not results:
         lines += [
-            f"  {row['key']:24} ✓ {row['holds']} hold, ✗ {row['fails']} fail,"
+            f"  {row['key']:24} ✓ {row['holds']} hold, = {row['holds_trivially']} trivially,"
+            f" ✗ {row['fails']} fail,"
             f" ? {row['undetermined']} undetermined"
             for row in _claims(run)
         ]

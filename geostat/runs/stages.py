@@ -94,9 +94,9 @@ def confronted(
     Raises:
         InputError: if an older geostat made the fits.
     """
-    if "common_share" not in tree["weights"].to_dataset():
+    if "gain_over_constant" not in tree["weights"].to_dataset():
         raise InputError(
-            "the run's fits were made by an older geostat: /weights has no common_share. Run"
+            "the run's fits were made by an older geostat: /weights has no gain_over_constant. Run"
             " `geostat fit` on it again."
         )
     confront_part = partial(_confront_part, console=console, **kwargs)

@@ -266,7 +266,7 @@ def _digits(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:#.4g}"
 
 
-CLAIMS: Final = ("of", "tolerance", "hold", "fail", "undet.", "no est.", "true of")
+CLAIMS: Final = ("of", "tolerance", "hold", "trivially", "fail", "undet.", "no est.", "true of")
 
 
 def _claims(verdicts: xr.Dataset) -> Block:
@@ -299,7 +299,8 @@ def _notes(run: xr.DataTree, blocks: Sequence[Block]) -> list[str]:
     if "hold" in headers:
         notes.append(
             "A claim holds for a head if its 95% interval lies within the tolerance, and fails if"
-            " the interval lies outside. true of: estimated share of heads for which it is true."
+            " the interval lies outside. It holds trivially if a flat form predicts as well. true"
+            " of: estimated share of heads whose effect lies within the tolerance."
         )
     if documents == 1:
         notes.append("One document gives no standard errors, intervals or verdicts.")

@@ -3,9 +3,10 @@ answers.
 
 Test and interval agree: a claim *holds* where the interval lies within the tolerance, *fails* where
 it lies outside, and is *undetermined* where the interval crosses a limit. Either p-value is twice
-the one-sided one: 1 minus the level of the widest interval with that answer. Sources: Schuirmann
-(1987), two one-sided tests; Berger (1982), intersection-union tests; Benjamini & Hochberg (1995).
-Imports numpy.
+the one-sided one: 1 minus the level of the widest interval with that answer. A claim on a form that
+must also beat a flat form *holds trivially* where only the tolerance is met (`beyond_flat`).
+Sources: Schuirmann (1987), two one-sided tests; Berger (1982), intersection-union tests; Benjamini
+& Hochberg (1995). Imports numpy.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from geostat.statistics.moderation import Errors
 from geostat.statistics.multiple_testing import adjusted
 
 Side = Literal["at_most", "at_least", "within"]
-HOLDS, UNDETERMINED, FAILS, NO_ESTIMATE = 1, 0, -1, -2
+HOLDS_TRIVIALLY, HOLDS, UNDETERMINED, FAILS, NO_ESTIMATE = 2, 1, 0, -1, -2
 ANSWERS: Final = {
     HOLDS: "holds",
+    HOLDS_TRIVIALLY: "holds trivially",
     FAILS: "fails",
     UNDETERMINED: "undetermined",
     NO_ESTIMATE: "no estimate",
@@ -153,18 +155,44 @@ def with_presence(p: PValues, absent: FloatArray, known: NDArray[np.bool_]) -> P
     )
 
 
-def answers(p: PValues, known: NDArray[np.bool_], level: float = SIGNIFICANCE) -> NDArray[np.int8]:
+def beyond_flat(p: PValues, flat: FloatArray) -> PValues:
+    """Require for *holds* that a form predicts better than a flat one.
+
+    `flat` is the p-value of a held-out loss that is not below the flat form's
+    (`one_standard_error.gain_over`). *Holds* takes the larger p-value (intersection-union). Without
+    a test (NaN: fewer than two documents) nothing shows that the form beats the flat one: p = 1.
+
+    >>> p = PValues(holds=np.array([0.01, 0.01]), fails=np.ones(2))
+    >>> beyond_flat(p, np.array([0.03, np.nan])).holds.tolist()
+    [0.03, 1.0]
+    """
+    untested = np.where(np.isnan(flat), 1.0, flat)
+    return PValues(holds=np.maximum(p.holds, untested), fails=p.fails)
+
+
+def answers(
+    p: PValues,
+    known: NDArray[np.bool_],
+    within: FloatArray | None = None,
+    level: float = SIGNIFICANCE,
+) -> NDArray[np.int8]:
     """Return one answer for each head: the answer whose p-value is at most `level`.
 
     `p` holds the p-values of one claim over all heads, NaN where a test could not be made. `known`
-    marks heads with an estimate. Answers are HOLDS, FAILS, UNDETERMINED (neither, or an estimate
-    without standard error) or NO_ESTIMATE. HOLDS and FAILS exclude each other.
+    marks heads with an estimate. `within` is the p-value of *holds* before `beyond_flat`. Answers
+    are HOLDS, FAILS, HOLDS_TRIVIALLY (only `within` is at most `level`), UNDETERMINED (none, or an
+    estimate without standard error) or NO_ESTIMATE. HOLDS and FAILS exclude each other.
 
     >>> p = PValues(holds=np.array([0.01, 1.0, 0.3]), fails=np.array([1.0, 0.01, 0.9]))
     >>> answers(p, np.full(3, True)).tolist()
     [1, -1, 0]
     """
     result = np.where(known, UNDETERMINED, NO_ESTIMATE).astype(np.int8)
-    for values, answer in ((p.holds, HOLDS), (p.fails, FAILS)):
+    of_tolerance = p.holds if within is None else within
+    for values, answer in (
+        (of_tolerance, HOLDS_TRIVIALLY),
+        (p.holds, HOLDS),
+        (p.fails, FAILS),
+    ):
         result[(values <= level) & known] = answer
     return result

@@ -19,11 +19,22 @@ def two_sided(effect: FloatArray, se: FloatArray, degrees: FloatArray) -> FloatA
     >>> two_sided(value, se, freedom).round(3).tolist()
     [1.0, 0.5, 0.0]
     """
+    return 2 * one_sided(np.abs(effect), se, degrees)
+
+
+def one_sided(effect: FloatArray, se: FloatArray, degrees: FloatArray) -> FloatArray:
+    """Return p-values of effects of at most 0 against positive ones; NaN where effect or standard
+    error is NaN.
+
+    An effect with standard error 0 has p = 1/2 at 0, p = 0 above and p = 1 below.
+
+    >>> effect = np.array([0.0, 1.0, -1.0])
+    >>> one_sided(effect, np.array([0.0, 0.5, 0.5]), np.full(3, 7.0)).round(3).tolist()
+    [0.5, 0.043, 0.957]
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(se > 0, np.abs(effect) / se, np.where(effect == 0, 0.0, np.inf))
-    return np.where(
-        np.isfinite(effect) & np.isfinite(se), 2 * stdtr(np.fmax(degrees, 1.0), -t), np.nan
-    )
+        t = np.where(se > 0, effect / se, np.where(effect == 0, 0.0, np.inf * np.sign(effect)))
+    return np.where(np.isfinite(effect) & np.isfinite(se), stdtr(np.fmax(degrees, 1.0), -t), np.nan)
 
 
 def critical_value(degrees: FloatArray | float, level: float = LEVEL) -> FloatArray:

@@ -210,7 +210,9 @@ def share(verdicts: xr.Dataset, claim: str, answer: str) -> tuple[float, int]:
     """Return the share of all heads, estimated or not, with an answer, and their number."""
     heads = verdicts.sizes["layer"] * verdicts.sizes[unit_of(claim)]
     # The sum is over parts, if layers see different numbers of tokens.
-    return float(verdicts[answer].sel(claim=claim).sum()) / heads, heads
+    name = answer.replace(" ", "_")
+    number = float(verdicts[name].sel(claim=claim).sum()) if name in verdicts else 0.0
+    return number / heads, heads
 
 
 def requirement(text: str) -> Requirement:
@@ -224,13 +226,15 @@ def requirement(text: str) -> Requirement:
     >>> requirement("norms.cv holds 90%").least
     0.9
     """
-    match = re.fullmatch(r"\s*(\S+)\s+(holds|fails|undetermined)\s+(\d*\.?\d+)\s*(%?)\s*", text)
+    match = re.fullmatch(
+        r"\s*(\S+)\s+(holds trivially|holds|fails|undetermined)\s+(\d*\.?\d+)\s*(%?)\s*", text
+    )
     keys = [claim.key for claim in CLAIMS]
     least = float("nan") if match is None else float(match[3]) / (100 if match[4] else 1)
     if match is None or not least <= 1:
         raise InputError(
-            f"--require {text}: expected a claim, holds, fails or undetermined, and a share of"
-            ' heads, as in "norms.cv holds 0.9" or "norms.cv holds 90%".'
+            f"--require {text}: expected a claim, holds, holds trivially, fails or undetermined,"
+            ' and a share of heads, as in "norms.cv holds 0.9" or "norms.cv holds 90%".'
         )
     refuse_withdrawn(f"--require {text}: {match[1]}", match[1])
     refuse_unknown(match[1], keys, f"--require {text}: {match[1]} is not a claim", verb="Name")

@@ -142,6 +142,10 @@ class Claim:
     """Variable with the p-value of the effect's presence, if the estimate exists only where a
     search identified the effect.
     """
+    flat: str | None = None
+    """Variable with the p-value of a held-out loss that is not below a flat form's, if the claim is
+    on a form that must predict better than a flat one; otherwise it holds trivially.
+    """
 
     @property
     def group(self) -> str:
@@ -165,8 +169,12 @@ class Claim:
         return "nat" if self.group == "weights" else "1"
 
 
-Answer = Literal["confirmed", "contradicted", "mixed", "undetermined", "not testable here"]
-"""Answers that a run can give on a statement of the paper."""
+Answer = Literal[
+    "confirmed", "holds trivially", "contradicted", "mixed", "undetermined", "not testable here"
+]
+"""Answers that a run can give on a statement of the paper. "Holds trivially" confirms nothing: a
+flat form predicts as well.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,14 +236,19 @@ def by_majority(confirming: int, contradicting: int, heads: int) -> Answer:
 def by_verdict(tree: xr.DataTree, claim: str, measured: str = "", why: str = "") -> Finding:
     """Answer a statement by the verdicts on a claim; shares are of all heads.
 
-    "Mixed": more than half of the heads hold or fail, but neither is a majority. The counts of
-    verdicts are quoted after `measured`.
+    "Holds trivially": more than half of the heads hold, but only if trivial ones count. "Mixed":
+    more than half of the heads hold or fail, but neither is a majority. The counts of verdicts are
+    quoted after `measured`.
     """
     counts = counts_of(tree, claim)
+    within = counts.holds + counts.holds_trivially
     answer = by_majority(counts.holds, counts.fails, counts.total)
-    if answer == "undetermined" and 2 * (counts.holds + counts.fails) > counts.total:
-        answer = "mixed"
-    quoted = f"holds in {counts.holds}, fails in {counts.fails} of {counts.total} {counts.of}"
+    if answer == "undetermined" and 2 * (within + counts.fails) > counts.total:
+        answer = "holds trivially" if 2 * within > counts.total else "mixed"
+    trivially = f", holds trivially in {counts.holds_trivially}" * (counts.holds_trivially > 0)
+    quoted = (
+        f"holds in {counts.holds}{trivially}, fails in {counts.fails} of {counts.total} {counts.of}"
+    )
     return Finding(answer, f"{measured}; {quoted}" if measured else quoted, why)
 
 
@@ -249,8 +262,10 @@ def median(values: xr.DataArray) -> float:
     return float(np.nanmedian(values)) if np.isfinite(values).any() else float("nan")
 
 
-Settled = Literal["holds", "fails", "mixed", "undetermined"]
-"""Answers of key results. Mixed: most heads hold or fail, but neither is a majority."""
+Settled = Literal["holds", "holds trivially", "fails", "mixed", "undetermined"]
+"""Answers of key results. Mixed: most heads hold or fail, but neither is a majority. Holds
+trivially: most heads hold, but only if those in which a flat form predicts as well count.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,6 +288,7 @@ class Counts:
 
     of: str
     holds: int = 0
+    holds_trivially: int = 0
     fails: int = 0
     undetermined: int = 0
     no_estimate: int = 0
@@ -280,7 +296,7 @@ class Counts:
     @property
     def total(self) -> int:
         """Sum of all counts."""
-        return self.holds + self.fails + self.undetermined + self.no_estimate
+        return sum(getattr(self, name) for name in ANSWER_CODES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +315,7 @@ class KeyResult:
 
 SETTLED: Final[Mapping[str, Settled]] = {
     "confirmed": "holds",
+    "holds trivially": "holds trivially",
     "contradicted": "fails",
     "mixed": "mixed",
     "undetermined": "undetermined",
@@ -322,10 +339,10 @@ ANSWER_CODES: Final = {word.replace(" ", "_"): code for code, word in ANSWERS.it
 
 
 def counts_of(tree: xr.DataTree, claim: str) -> Counts:
-    """Return the counts of heads by verdict on a claim."""
+    """Return the counts of heads by verdict on a claim; 0 for an answer unknown to an older run."""
     selected = tree["verdicts"].to_dataset().sel(claim=claim)
     of = "KV heads" if unit_of(claim) == "kv_head" else "heads"
-    return Counts(of=of, **{name: int(selected[name]) for name in ANSWER_CODES})
+    return Counts(of=of, **{name: int(selected.get(name, 0)) for name in ANSWER_CODES})
 
 
 def pooled(tree: xr.DataTree, name: str, of: str, *, claim: str, **select: str) -> Number:

@@ -201,14 +201,16 @@ def as_line(result: Mapping[str, Any]) -> str:
     'norms         fails         They vary. CV: 0.217 (0.209 to 0.225); of 10 heads 0 hold, 9 fail'
     """
     counts = result["counts"]
-    total = sum(counts[name] for name in ANSWER_CODES)
+    total = sum(counts.get(name, 0) for name in ANSWER_CODES)
     where = f"T = {result['tokens']:,}: " if result["tokens"] else ""
     line = f"{result['key']:13} {result['answer']:12}  {where}{result['verdict']}"
     line += f" {number_in_words(result['number'])}"
     if total:
         words = states(counts["of"])
         line += f"; of {total:,} {counts['of']}" + ",".join(
-            f" {counts[name]:,} {words[name]}" for name in ("holds", "fails")
+            f" {counts[name]:,} {words[name]}"
+            for name in ("holds", "holds_trivially", "fails")
+            if name != "holds_trivially" or counts.get(name)
         )
     if result.get("untrained"):
         line += f"; untrained model: {result['untrained']['answer']}"

@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.datasets.variable import known
+from geostat.statistics.equivalence import HOLDS
 from geostat.topics.records import (
     Claim,
     Finding,
@@ -60,6 +61,7 @@ CLAIMS: Final = (
         "weights.shape",
         "log weights averaged over these documents follow the four phases",
         "rmse",
+        flat="gain_over_constant_p",
         short="four phases: mean of documents",
         tolerance=Tolerance(
             0.69, "no value in the paper; set beforehand: ln 2, the maximum of ln(1 + η cos ωi)"
@@ -70,6 +72,7 @@ CLAIMS: Final = (
         "log weights averaged over infinitely many documents follow the four phases",
         "misfit",
         "at_most",
+        flat="gain_over_constant_p",
         short="four phases: limit of the mean",
         tolerance=Tolerance(
             0.69,
@@ -84,24 +87,73 @@ def key_result(tree: xr.DataTree) -> KeyResult:
     """Return the key result on weights, from the verdicts on the many-document limit of the fit."""
     claim = "weights.shape_position"
     limit = known(tree["verdicts"].to_dataset()["tolerance"].sel(claim=claim))
-    close = "" if limit is None else f" within a factor of {math.exp(limit):.2g}"
-    near = close or " near the weights"
+    size = "the tolerance" if limit is None else _factor(limit)
+    verdicts = {
+        "holds": f"In most heads the misfit of the four phases is within {size}.",
+        "holds trivially": "In most heads a flat line predicts as well as the four phases.",
+        "fails": f"In most heads the misfit of the four phases exceeds {size}.",
+        "mixed": f"The misfit is within {size} in some heads, not in others.",
+        "undetermined": f"Whether the misfit of the four phases is within {size} is undetermined.",
+    }
+    seen = _phases_in_words(tree["weights"].to_dataset()).capitalize()
     return of_assumption(
         tree,
         "weights",
         claim,
-        {
-            "holds": f"In most heads the four-phase fit lies{near} on average.",
-            "fails": "In most heads weights do not follow the four phases.",
-            "mixed": "Weights follow the four phases in some heads, not in others.",
-            "undetermined": "Whether weights follow the four phases is undetermined.",
-        },
+        {answer: f"{verdict} {seen}." for answer, verdict in verdicts.items()},
         number_of(
             tree["verdicts"].to_dataset().sel(claim=claim),
             "true_share",
-            f"Estimated share{close}",
+            f"Estimated share with a misfit within {size}",
         ),
     )
+
+
+def _factor(misfit: float) -> str:
+    """Return a misfit in nats as a factor: "a factor of 2" for ln 2."""
+    return f"a factor of {math.exp(misfit):.2g}"
+
+
+PLATEAU: Final = 8
+"""A plateau that ends at this position or before it is not counted as one."""
+
+
+def phases_shown(weights: xr.Dataset) -> xr.DataArray:
+    """Return whether each head shows each of the four phases, (phase, layer, head).
+
+    An oscillation and growth are shown if they exceed the noise, a plateau if T₁ is above PLATEAU,
+    and the sink if the interval of its weight lies above that of the plateau.
+    """
+    oscillates = weights["form_oscillation_identified"].astype(bool).any("form")
+    shown = {
+        "an oscillation": oscillates,
+        f"a plateau (T₁ > {PLATEAU})": weights["t1"] > PLATEAU,
+        "growth": weights["growth_identified"].astype(bool),
+        "a sink weight above the plateau's": weights["p_sink_lower"] > weights["p_base_upper"],
+    }
+    return xr.Dataset(shown).to_dataarray("phase")
+
+
+def _near_the_phases(tree: xr.DataTree, tolerance: float) -> str:
+    """Count the phases that are shown by heads with a misfit within the tolerance; "" without
+    verdicts.
+    """
+    if "verdicts" not in tree.children:
+        return ""
+    near = tree["verdicts"]["answer_head"].sel(claim_head="weights.shape_position") == HOLDS
+    shown = (phases_shown(tree["weights"].to_dataset()) & near).transpose("phase", ...)
+    counts = "".join(f"{heads['phase'].item()} in {int(heads.sum())}, " for heads in shown)
+    return (
+        f" The misfit of the four phases is within {_factor(tolerance)} (at 95%) in"
+        f" {int(near.sum())} of {near.size} heads. These show {counts}and all four in"
+        f" {int(shown.all('phase').sum())}."
+    )
+
+
+def _phases_in_words(weights: xr.Dataset) -> str:
+    """Say how many heads show all four phases."""
+    shown = phases_shown(weights).all("phase")
+    return f"all four phases are seen in {int(shown.sum())} of {shown.size} heads"
 
 
 def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, Tolerance]) -> str:
@@ -125,6 +177,7 @@ def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, To
         " printed oscillation, whose amplitude is the growth's parameter η, is identified in"
         f" {shared} of them; an oscillation with a separate amplitude in {separate}{periods}."
     )
+    text += _near_the_phases(tree, tolerances["weights.shape_position"].value)
     if int(weights["rival_loss_held_out_se"].notnull().any("rival").sum()):
         text += f" {_best_forms(weights)}"
     if not quartiles(weights["p_sink"])[3]:
@@ -211,7 +264,8 @@ def phases(tree: xr.DataTree) -> Finding:
         f"Of the variance over positions of a document, {common} is common to all documents and"
         f" {explained} is explained by the phases (medians over heads)."
     )
-    return by_verdict(tree, "weights.shape_position", why=why)
+    seen = _phases_in_words(tree["weights"].to_dataset())
+    return by_verdict(tree, "weights.shape_position", seen, why)
 
 
 @statement(

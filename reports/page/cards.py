@@ -28,11 +28,24 @@ from reports.topics.bounds import cost_in_short
 from reports.topics.listed import ENTRIES
 
 ENTRY_OF: Final = {entry.key: entry for entry in ENTRIES if entry.card}
-SYMBOLS: Final = {"holds": "✓", "fails": "✗", "mixed": "✓✗", "undetermined": "?"}
-STATES: Final = {"holds": "✓", "undetermined": "?", "fails": "✗", "no_estimate": "–"}
+SYMBOLS: Final = {
+    "holds": "✓",
+    "holds trivially": "=",
+    "fails": "✗",
+    "mixed": "✓✗",
+    "undetermined": "?",
+}
+STATES: Final = {
+    "holds": "✓",
+    "holds_trivially": "=",
+    "undetermined": "?",
+    "fails": "✗",
+    "no_estimate": "–",
+}
 """Symbols of states in a strip."""
 ANSWERED: Final = {
     "confirmed": "✓",
+    "holds trivially": "=",
     "contradicted": "✗",
     "mixed": "✓✗",
     "undetermined": "?",
@@ -114,7 +127,7 @@ def _card(result: dict[str, Any], run: Run | None, suffix: str) -> Card:
         strip=[
             (state, symbol, counts[state], states(counts["of"])[state])
             for state, symbol in STATES.items()
-            if counts[state]
+            if counts.get(state)
         ],
         shown=f"about-{key}{suffix}",
         cost=cost_in_short(run, key) if run else "",

@@ -47,7 +47,7 @@ class Shown:
     """Next calls."""
     warnings: Sequence[str] = ()
     claims: Sequence[Mapping[str, Any]] = ()
-    """Rows with says, of, holds, fails, undetermined and no_estimate."""
+    """Rows with says, of, holds, holds_trivially, fails, undetermined and no_estimate."""
     fitted: str = ""
     """Tables of the fits, as HTML."""
 
@@ -81,7 +81,7 @@ def fragment(tree: xr.DataTree, text: Shown) -> str:
     warnings = list(text.warnings)
     if confronted and all(name in first.children for name in NEEDED):
         warnings += header.warnings(Run.of(first))
-    counts = ("holds", "fails", "undetermined", "no_estimate")
+    counts = ("holds", "holds_trivially", "fails", "undetermined", "no_estimate")
     nouns = {"kv_head": "KV heads", "head": "heads"}
     return template("notebook.html").render(
         text=text,

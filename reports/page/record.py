@@ -30,6 +30,7 @@ SCHEMA: Final = Path(__file__).with_name("report.schema.json")
 SHARES: Final = ("true_share", "true_share_lower", "true_share_upper")
 ANSWERS: Final = {
     "holds": "holds",
+    "holds_trivially": "holds trivially",
     "fails": "fails",
     "undetermined": "undetermined",
     "no_estimate": "no estimate",
@@ -96,7 +97,8 @@ def claims(run: Run) -> list[dict[str, Any]]:
     for claim in claims_of(data):
         answers, selected = column(data, claim), data.sel(claim=claim["key"])
         by_layer = {
-            name: (answers == codes[word]).sum(axis=1).tolist() for name, word in ANSWERS.items()
+            name: (answers == codes.get(word)).sum(axis=1).tolist()
+            for name, word in ANSWERS.items()
         }
         about = ("key", "says", "short", "of", "side", "tolerance", "units", "source")
         rows.append(

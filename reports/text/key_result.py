@@ -110,6 +110,7 @@ def untrained_in_words(result: Mapping[str, Any]) -> str:
 
 HEAD_STATES: Final = {
     "holds": "hold",
+    "holds_trivially": "hold trivially",
     "undetermined": "undetermined",
     "fails": "fail",
     "no_estimate": "without an estimate",

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -46,6 +47,13 @@ Claims = Sequence[Mapping[str, Any]]
 HEIGHT, WIDTH = 0.84, 0.9
 """Size of a box within a cell of height and width 1."""
 HEADS = {"kv_head": "KV head", "head": "head"}
+COLOURS: Final = {
+    style.VERMILLION: "fails (from above)",
+    style.PALE: "neither",
+    style.SKY: "holds trivially",
+    style.GREEN: "holds (from below)",
+}
+"""Colours of answers in a cell, from above, with their labels."""
 
 
 def short_name(claim: Mapping[str, Any]) -> str:
@@ -54,22 +62,23 @@ def short_name(claim: Mapping[str, Any]) -> str:
 
 
 def figure_claims(axes: Axes, run: Run) -> Axes:
-    """Draw a cell for each claim and layer: share of heads in which it holds (from below), fails
-    (from above), or neither (grey).
+    """Draw a cell for each claim and layer: share of heads in which it holds (from below), holds
+    trivially (above those), fails (from above), or neither (grey).
     """
     data = run.needed("verdicts")
     claims, codes, layers = claims_of(data), codes_of(data), data["layer"].values
-    boxes: dict[str, list[np.ndarray]] = {style.PALE: [], style.GREEN: [], style.VERMILLION: []}
+    boxes: dict[str, list[np.ndarray]] = {colour: [] for colour in COLOURS}
     for row, claim in enumerate(claims):
         answers = column(data, claim)
-        held, failed = (
-            HEIGHT * (answers == codes[answer]).mean(axis=1) for answer in ("holds", "fails")
+        shares = (
+            HEIGHT * (answers == codes.get(answer)).mean(axis=1)
+            for answer in ("fails", "holds trivially", "holds")
         )
         low, high = row + (1 - HEIGHT) / 2, row + (1 + HEIGHT) / 2  # the axis points down
-        for index, (hold, fail) in enumerate(zip(held, failed, strict=True)):
-            boxes[style.PALE].append(_box(index, low + fail, high - hold))
-            boxes[style.GREEN].append(_box(index, high - hold, high))
-            boxes[style.VERMILLION].append(_box(index, low, low + fail))
+        for index, (fail, trivial, hold) in enumerate(zip(*shares, strict=True)):
+            edges = (low, low + fail, high - hold - trivial, high - hold, high)
+            for colour, ends in zip(COLOURS, pairwise(edges), strict=True):
+                boxes[colour].append(_box(index, *ends))
     for colour, drawn in boxes.items():
         known = [box for box in drawn if np.ptp(box[:, 1]) > 1e-9]
         axes.add_collection(PolyCollection(known, facecolor=colour, edgecolor="none"))
@@ -82,14 +91,11 @@ def figure_claims(axes: Axes, run: Run) -> Axes:
     axes.set(xlim=(0, layers.size), ylim=(len(claims), 0), xlabel="layer")
     axes.tick_params(length=0)
     axes.grid(visible=False)
-    handles = [
-        Patch(color=style.VERMILLION, label="fails (from above)"),
-        Patch(color=style.PALE, label="neither"),
-        Patch(color=style.GREEN, label="holds (from below)"),
-    ]
-    axes.set_title(" ")  # reserves space for the legend above the axes
+    handles = [Patch(color=colour, label=label) for colour, label in COLOURS.items()]
+    rows = 1 + style.narrow(axes)
+    axes.set_title("\n".join(" " * rows))  # reserves space for the legend above the axes
     place: style.Kwargs = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.3}
-    legend = axes.legend(handles=handles, ncols=3, borderpad=0.1, **place)
+    legend = axes.legend(handles=handles, ncols=len(handles) // rows, borderpad=0.1, **place)
     legend.set_in_layout(False)
     return axes
 
@@ -112,7 +118,8 @@ def caption_claims(run: Run) -> Caption:
     data = run.needed("verdicts")
     description = (
         "Each cell is one claim in one layer. Green, from below: share of heads in which the claim"
-        " holds; orange, from above: share in which it fails (KV heads for claims on norms and"
+        " holds; blue: share in which it holds trivially, because a flat form predicts as well;"
+        " orange, from above: share in which it fails (KV heads for claims on norms and"
         f" similarity). {run.counted('head')}, {run.counted('KV head')}, {run.counted('document')}."
         " A claim holds in a head if the 95% interval of the estimate lies within the tolerance,"
         " and fails if it lies outside; grey is undetermined or without an estimate. A claim on"
@@ -120,19 +127,22 @@ def caption_claims(run: Run) -> Caption:
         " one bound fails. Few documents therefore often leave it undetermined, even if most values"
         " lie inside."
     )
-    fail, hold, neither = [], [], []
+    fail, hold, trivial, neither = [], [], [], []
     for claim in claims_of(data):
         selected, name = data.sel(claim=claim["key"]), short_name(claim)
         held, failed = int(selected["holds"]), int(selected["fails"])
+        trivially = int(selected.get("holds_trivially", 0))
         heads = run.kv_heads if claim["of"] == "kv_head" else run.heads
         fail += [name] * (2 * failed > heads)
         hold += [name] * (2 * held > heads)
-        neither += [name] * (not held + failed)
+        trivial += [name] * (2 * (held + trivially) > heads >= 2 * held)
+        neither += [name] * (not held + trivially + failed)
     finding = " ".join(
         f"{words}: {'; '.join(names)}."
         for words, names in (
             ("Fail in most heads", fail),
             ("Hold in most heads", hold),
+            ("Hold in most heads, counting trivial ones", trivial),
             ("Undetermined in every head", neither),
         )
         if names
@@ -158,8 +168,8 @@ def where_in_words(run: Run, key: str) -> str:
     codes, heads = codes_of(run.verdicts), f"{HEADS[claim['of']]}s"
     answers, layers = column(run.verdicts, claim), run.verdicts["layer"].values
     parts = []
-    for answer in ("fails", "holds"):
-        most = 2 * (answers == codes[answer]).sum(axis=1) > answers.shape[1]
+    for answer in ("fails", "holds trivially", "holds"):
+        most = 2 * (answers == codes.get(answer)).sum(axis=1) > answers.shape[1]
         if most.all():
             return f"{answer.capitalize()} in most {heads} of every layer."
         if most.any():
@@ -254,6 +264,7 @@ def _overall(run: Run, data: xr.Dataset) -> Table:
         Column("claim", _linked, "p"),
         Column("tolerance; its source", _tolerance, "p"),
         Column("holds", partial(_count, name="holds")),
+        Column("trivially", _trivially),
         Column("fails", partial(_count, name="fails")),
         wholes("undetermined", "undetermined"),
         Column("true of", _true_of),
@@ -261,13 +272,17 @@ def _overall(run: Run, data: xr.Dataset) -> Table:
     )
     caption = (
         "Holds: the 95% interval of a head’s effect lies within the tolerance; fails: outside;"
-        f" undetermined: neither, given {run.counted('document')}. Standard errors and skewness"
+        f" undetermined: neither, given {run.counted('document')}. Trivially: the interval lies"
+        " within the tolerance, but on held-out documents the form does not predict better than a"
+        " constant (one-sided paired t-test at 95%); such heads do not count as holding; n/a for"
+        " claims without such a test. Standard errors and skewness"
         " over documents are moderated over the heads of a claim. Heads are tested one by one: of"
         " heads exactly at the tolerance, 2.5% hold and 2.5% fail by chance. In brackets: answers"
         f" that remain at a false-discovery rate of {_rate(data)} per claim (Benjamini–Hochberg)."
         " No estimate: the feature was not found in the head, or could not be fitted; such heads"
-        " neither hold nor fail. True of: estimated share of heads for which the claim is true (a"
-        " mixture over heads, which accounts for estimation noise), with its 95% interval over"
+        " neither hold nor fail. True of: estimated share of heads whose effect lies within the"
+        " tolerance (a mixture over heads, which accounts for estimation noise), with its 95%"
+        " interval over"
         " documents; n/a for bounds. Estimate within: share of heads whose point estimate lies"
         " within the tolerance. A claim on bounds holds if every bound on Precision and Recall"
         " holds at every N, and fails if one fails (t-test of the gap between curve and bound, and"
@@ -291,6 +306,11 @@ def _count(selected: xr.Dataset, name: str) -> Cell:
     if adjusted not in selected:
         return whole(heads)
     return share(heads, f"{heads:,.0f} ({float(selected[adjusted]):,.0f})")
+
+
+def _trivially(row: xr.Dataset) -> Cell:
+    """Return the number of heads in which a claim holds trivially; n/a if it names no flat form."""
+    return whole(float(row["holds_trivially"])) if "flat" in row.attrs else missing()
 
 
 def _true_of(row: xr.Dataset) -> Cell:
@@ -326,8 +346,8 @@ def _by_layer(data: xr.Dataset, claims: Claims) -> Table:
     names = (replace(text(claim["key"]), html=text(short_name(claim)).html) for claim in claims)
     headers = [mixed("layer"), *names]  # short names on the page, keys in files
     caption = (
-        "Heads in which a claim holds{}fails, by layer; the others are undetermined or have no"
-        " estimate."
+        "Heads in which a claim holds{}fails, by layer; the others hold trivially, are undetermined"
+        " or have no estimate."
     )
     tight = [[row[0], *(text(cell.plain.replace(" ", "")) for cell in row[1:])] for row in rows]
     narrow = _numbered("layer", claims, tight, caption.format("/"))
@@ -339,7 +359,7 @@ def _by_layer(data: xr.Dataset, claims: Claims) -> Table:
 
 SIDES = {"at_most": "≤", "at_least": "≥", "within": "|·| ≤"}
 
-SIGNS = {"holds": "+", "fails": "−", "undetermined": "·"}
+SIGNS = {"holds": "+", "holds trivially": "=", "fails": "−", "undetermined": "·"}
 """Sign of each answer in narrow tables."""
 
 
@@ -350,10 +370,12 @@ def tolerance(claim: Mapping[str, Any]) -> str:
 
 def _on_paper(run: Run, data: xr.Dataset) -> Table:
     """Return the narrow table of verdicts, with star and dagger explained in the caption."""
-    counts = {"holds": "holds", "fails": "fails", "undet.": "undetermined"}
+    counts = {"fails": "fails", "undet.": "undetermined"}
     counts |= {"holds*": "holds_adjusted", "fails*": "fails_adjusted"}
     columns = (
         Column("claim (tolerance)", _named_in_short, "p"),
+        wholes("holds", "holds"),
+        Column("trivially", _trivially),
         *(
             wholes(words, name) if name in data else Column(words, lambda row: missing())
             for words, name in counts.items()
@@ -363,7 +385,8 @@ def _on_paper(run: Run, data: xr.Dataset) -> Table:
     )
     caption = (
         "Heads in which a claim holds (the 95% interval of the effect lies within the tolerance),"
-        f" fails (outside) or is undetermined (neither), over {run.counted('document')}. * Answers"
+        " holds trivially (within, but a constant predicts held-out documents as well), fails"
+        f" (outside) or is undetermined (neither), over {run.counted('document')}. * Answers"
         f" that remain at a false-discovery rate of {_rate(data)} per claim (Benjamini–Hochberg). †"
         " KV heads; the others are query heads. True of: estimated share of heads for which the"
         " claim is true, with its 95% interval over documents; n/a for bounds."
@@ -400,8 +423,8 @@ def _every_head(run: Run, data: xr.Dataset, claims: Claims) -> Table:
         for j, head in enumerate(run.capture["head"].values)
     ]
     caption = (
-        "+ The claim holds; − it fails; · undetermined; blank: no estimate. Claims on KV heads show"
-        " the verdict of the head’s KV head."
+        "+ The claim holds; = it holds trivially; − it fails; · undetermined; blank: no estimate."
+        " Claims on KV heads show the verdict of the head’s KV head."
     )
     return _numbered("head", claims, rows, caption)
 
@@ -480,7 +503,9 @@ def _how_to_read(run: Run, data: xr.Dataset) -> str:
     return (
         "Evidence of each verdict. L5V2: KV head 2 of layer 5; L5H3: head 3. A claim holds if the"
         " interval lies within the tolerance, and fails if it lies outside; then p (holds), or p"
-        " (fails), is at most 5% (1 minus the level of the widest such interval). Standard errors"
+        " (fails), is at most 5% (1 minus the level of the widest such interval). It holds"
+        " trivially if the interval lies within the tolerance, but a flat form predicts held-out"
+        " documents as well; p (holds) is then that of the second test. Standard errors"
         " (±), skewness over documents and intervals are moderated over the heads of the claim."
         f" Adjusted: over those heads (Benjamini–Hochberg); an adjusted p of at most {_rate(data)}"
         " is significant at that false-discovery rate. If the last column names a second p-value, p"

@@ -16,7 +16,13 @@ CLAIMS = [
     | {"side": "within", "units": "1", "tolerance": 0.01, "source": "a & b"}
     | {"estimate": "/envelope", "select": {"edition": "sharp", "gram": "offset"}},
 ]
-ANSWERS = {"1": "holds", "-1": "fails", "0": "undetermined", "-2": "no estimate"}
+ANSWERS = {
+    "2": "holds trivially",
+    "1": "holds",
+    "-1": "fails",
+    "0": "undetermined",
+    "-2": "no estimate",
+}
 BOUNDS = {"0": "precision_lower", "1": "precision_upper", "2": "recall_lower", "3": "recall_upper"}
 OF_KV_HEADS = np.array([[1, -1], [0, -2]])
 OF_HEADS = np.array([[1, 1, -1, 0], [0, 0, 0, -1]])
@@ -56,6 +62,7 @@ def verdicts(*, errors: bool = True) -> xr.Dataset:
         for name, values in parts.items()
     }
     by_claim = {"tested": [3, 8], "holds": [1, 2], "fails": [1, 2], "undetermined": [1, 4]}
+    by_claim |= {"holds_trivially": [0, 0]}
     by_claim |= {"true_share": [0.5, np.nan], "true_share_lower": [0.32, np.nan]}
     by_claim |= {"true_share_upper": [0.68, np.nan], "holds_adjusted": [0, 2]}
     by_claim |= {"fails_adjusted": [1, 0], "tolerance": [0.05, 0.01], "within": [0.0889, 1.0]}

@@ -52,6 +52,7 @@ from geostat.fits.similarity.pairs import (
 from geostat.statistics.arrays import FloatArray, pieces
 from geostat.statistics.jackknife import Estimate
 from geostat.statistics.losses import paired_gain
+from geostat.statistics.one_standard_error import gain_over
 
 HEAD: Final = ("layer", "kv_head")
 GRAM: Final = ("gram", *HEAD)
@@ -115,6 +116,12 @@ BY_FORM: Final = (
         standard error
     clearly_lowest | 1 | \Delta\mathcal{L} > t\,\mathrm{se} | lowest held-out loss, below every
         other form's by a paired t-test at 95%
+    gain_over_constant | 1 | \Delta\mathcal{L}_c | held-out loss of a constant minus that of the
+        form
+    gain_over_constant_se | 1 | \mathrm{se}(\Delta\mathcal{L}_c) | standard error over documents of
+        the gain over a constant
+    gain_over_constant_p | 1 | p_c | p-value of the gain over a constant, by a one-sided paired
+        t-test
     bic | 1 | \mathrm{BIC} | Bayesian information criterion, assuming independent lags
     aicc | 1 | \mathrm{AICc} | Akaike information criterion, corrected, assuming independent lags
     rho0_edge | 1 | |\rho_0|_{\max} | largest sink cosine for which the fitted Gram is feasible |
@@ -283,6 +290,7 @@ def fit_similarity(capture: xr.Dataset, progress: Progress | None = None) -> xr.
             heads
             | forms
             | _offset_gain(fits, np.asarray(forms["bic"]))
+            | _gain_over_constant(fits)
             | {
                 "chosen": choice.chosen,
                 "loss_excess": choice.excess,
@@ -376,6 +384,15 @@ def _by_head(capture: xr.Dataset, data: Cosines) -> dict[str, Value]:
 
 CONSTANT_RANGE = 4.0 * float(np.finfo(np.float32).eps)
 """Range of the mean cosine over lags within rounding: it has no decay and no R²."""
+
+
+def _gain_over_constant(fits: list[Fit]) -> dict[str, Value]:
+    """Compare every form with the constant by held-out loss, (form, head)."""
+    losses = np.stack([fit.loss for fit in fits], axis=1)
+    gains = gain_over(losses[:, [FORMS.index("constant")]], losses)
+    return {
+        f"gain_over_constant{part}": x for part, x in zip(("", "_se", "_p"), gains, strict=True)
+    }
 
 
 def _offset_gain(fits: list[Fit], bic: FloatArray) -> dict[str, np.ndarray]:

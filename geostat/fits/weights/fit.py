@@ -49,6 +49,7 @@ from geostat.statistics.losses import (
     mean_of_known,
     mean_over_documents,
 )
+from geostat.statistics.one_standard_error import gain_over
 
 HEAD: Final = ("layer", "head")
 _table = partial(table, equation="Assumption 3")
@@ -110,6 +111,12 @@ _BY_HEAD: Final = (
         monotone form
     growth_gain_se | nat^2 | \mathrm{se}(\Delta\mathcal{L}_{\eta}) | standard error over documents
         of the growth's gain
+    gain_over_constant | nat^2 | \Delta\mathcal{L}_b | held-out loss of a constant minus that of the
+        reported form
+    gain_over_constant_se | nat^2 | \mathrm{se}(\Delta\mathcal{L}_b) | standard error over documents
+        of the gain over a constant
+    gain_over_constant_p | 1 | p_b | p-value of the gain over a constant, by a one-sided paired
+        t-test
     oscillation_identified | 1 | \eta\cos\omega i \neq 0 | an oscillation with the eta of the
         growth, as printed, exceeds the noise
     growth_identified | 1 | \eta(i - T_2) \neq 0 | the growth exceeds the noise
@@ -430,6 +437,8 @@ def _fit_heads(capture: xr.Dataset) -> dict[str, Value]:
     model = mean - residual[pick]
     centred = log_weight - model
     centred = centred - mean_of_known(centred)[..., None]
+    of_form = np.moveaxis(losses, 1, -1)[len(SIMPLE) + form, np.arange(heads)].T
+    gains = gain_over(losses[RIVALS.index("constant")], of_form)
     out: dict[str, Value] = {
         **numbers,
         **by_form,
@@ -439,6 +448,9 @@ def _fit_heads(capture: xr.Dataset) -> dict[str, Value]:
             for name, value in by_form.items()
         },
         **rivals,
+        **{
+            f"gain_over_constant{part}": x for part, x in zip(("", "_se", "_p"), gains, strict=True)
+        },
         "form_chosen": form,
         "preferred_differs": (rivals["preferred"] >= 0)
         & (rivals["preferred"] != len(SIMPLE) + form),

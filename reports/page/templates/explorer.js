@@ -2,7 +2,7 @@
 (() => {
   const charts = JSON.parse(document.getElementById("charts").textContent);
   const SYMBOLS = {
-    holds: "✓", fails: "✗", undetermined: "?", "no estimate": "–", yes: "✓", no: "",
+    holds: "✓", "holds trivially": "=", fails: "✗", undetermined: "?", "no estimate": "–", yes: "✓", no: "",
     retriever: "r", mixer: "m", reset: "s", unclassified: "u", "not classifiable": "–",
   };
   const AXES = {
@@ -76,7 +76,8 @@
     return {
       ink, paper,
       answers: {
-        holds: colour("good"), fails: colour("bad"), undetermined: colour("unknown"),
+        holds: colour("good"), "holds trivially": colour("trivial"), fails: colour("bad"),
+        undetermined: colour("unknown"),
         "no estimate": line, yes: category[0], no: line, "not classifiable": line,
         unclassified: colour("unknown"),
         retriever: category[0], mixer: category[1], reset: category[2],

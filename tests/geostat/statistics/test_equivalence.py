@@ -8,11 +8,13 @@ from scipy import stats
 from geostat.statistics.equivalence import (
     FAILS,
     HOLDS,
+    HOLDS_TRIVIALLY,
     NO_ESTIMATE,
     UNDETERMINED,
     PValues,
     against,
     answers,
+    beyond_flat,
     intersection_union,
     mean_of_equals,
     with_presence,
@@ -90,6 +92,14 @@ def test_an_effect_without_standard_error_is_undetermined():
     p = against(np.array([0.01, nan, 0.01]), errors([nan, 0.1, 1e-9], 2), 0.05, "at_most")
     assert np.isnan([p.holds[:2], p.fails[:2]]).all()
     assert answers(p, np.array([True, False, True])).tolist() == [UNDETERMINED, NO_ESTIMATE, HOLDS]
+
+
+def test_a_form_that_does_not_beat_a_flat_one_holds_trivially():
+    p = p_values([0.01, 0.01, 0.01, 0.9, 0.3, nan], [1, 1, 1, 0.01, 0.9, nan])
+    flat = np.array([0.04, 0.06, nan, 0.9, 0.01, 0.01])
+    given = answers(beyond_flat(p, flat), np.full(6, True), p.holds)
+    expected = [HOLDS, HOLDS_TRIVIALLY, HOLDS_TRIVIALLY, FAILS, UNDETERMINED, UNDETERMINED]
+    assert given.tolist() == expected
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from geostat.errors import InputError
 from geostat.statistics.equivalence import (
     FAILS,
     HOLDS,
+    HOLDS_TRIVIALLY,
     NO_ESTIMATE,
     UNDETERMINED,
     against,
@@ -20,7 +21,7 @@ from geostat.statistics.equivalence import (
 )
 from geostat.statistics.moderation import HEADS, moderated
 from geostat.topics.claims import CLAIMS, requirement
-from geostat.topics.verdicts import claim_rows, give_verdicts
+from geostat.topics.verdicts import claim_rows, counted_claims, give_verdicts, recounted
 
 T = stats.t(7)
 """Student's t of eight documents."""
@@ -216,7 +217,36 @@ def test_every_verdict_names_the_variable_of_its_estimate(finished: Finished, ve
         assert row["source"]
         assert row["tolerance"] >= 0
     second = {row["key"]: row["second_test"] for row in rows if "second_test" in row}
-    assert second == {"weights.growth": "/weights/growth_p"}
+    flat = {claim.key: f"/{claim.group}/gain_over_constant_p" for claim in CLAIMS if claim.flat}
+    assert second == {"weights.growth": "/weights/growth_p"} | flat
+    assert {key.partition(".")[0] for key in flat} == {"similarity", "weights"}
+    assert {row["key"] for row in rows if "flat" in row} == set(flat)
+
+
+def test_a_claim_holds_only_where_its_form_beats_a_constant(finished: Finished):
+    """The misfit is far within its tolerance in all heads; held-out losses differ."""
+    weights = (groups := finished.groups())["/weights"]
+    for name, value in (("misfit", 0.1), ("misfit_se", 0.01), ("gain_over_constant_p", 0.001)):
+        weights[name][:] = value
+    weights["gain_over_constant_p"][0, :3] = [0.2, np.nan, 0.045]
+    verdicts = verdicts_of(groups)
+    selected = verdicts.sel(claim_head="weights.shape_position")
+    answers = selected["answer_head"].values.ravel().tolist()
+    assert answers == [HOLDS_TRIVIALLY] * 2 + [HOLDS] * 14
+    assert selected["p_holds_head"].values[0, :3].tolist() == [0.2, 1.0, 0.045]
+    counts = verdicts.sel(claim="weights.shape_position")
+    numbers = ("holds", "holds_trivially", "fails", "undetermined", "no_estimate", "holds_adjusted")
+    assert [int(counts[name]) for name in numbers] == [14, 2, 0, 0, 0, 14]
+    assert requirement("weights.shape_position holds trivially 12.5%").met(verdicts)[0]
+    assert not requirement("weights.shape_position holds 0.9").met(verdicts)[0]
+
+
+def test_a_run_without_trivial_answers_counts_none(finished: Finished):
+    verdicts = give_verdicts(finished.tree).drop_vars("holds_trivially")
+    (row,) = (row for row in counted_claims(verdicts) if row["key"] == "weights.shape")
+    assert row["holds_trivially"] == 0
+    assert not requirement("weights.shape holds trivially 0.01").met(verdicts)[0]
+    assert "holds_trivially" not in recounted(verdicts)
 
 
 def test_with_one_document_every_verdict_is_undetermined(finished: Finished):

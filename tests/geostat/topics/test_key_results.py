@@ -18,6 +18,7 @@ PARTS = ("", "_lower", "_upper")
 def run(
     *,
     holds: int = 0,
+    trivially: int = 0,
     fails: int = 0,
     gain: tuple[float, ...] = (0.5, 0.4, 0.3),
     band: float = 0.1,
@@ -28,15 +29,20 @@ def run(
     drawn: bool = True,
     edition: str = "sharp",
 ) -> xr.DataTree:
-    """Return a run of ten heads, of which `holds` and `fails` do so in every claim. `gain`: over
-    both baselines at N = 2, 4, 8, with half width `band`; `inside`: share of Recall inside its
-    bounds, of which 0.8 is expected, with the standard error `error` of the difference.
+    """Return a run of ten heads, of which `holds`, `trivially` and `fails` do so in every claim
+    (none trivially in norms.cv). `gain`: over both baselines at N = 2, 4, 8, with half width
+    `band`; `inside`: share of Recall inside its bounds, of which 0.8 is expected, with the standard
+    error `error` of the difference.
     """
     bounded = {"edition": [edition], "gram": ["exponential"]}
-    counts = {"holds": holds, "fails": fails, "undetermined": 10 - holds - fails, "no_estimate": 0}
+    counts: dict[str, Any] = {"holds": holds, "fails": fails, "no_estimate": 0}
+    counts["holds_trivially"] = np.array([0] + [trivially] * (len(CLAIMS) - 1))
+    counts["undetermined"] = 10 - sum(counts.values())
     counts |= {"tested": 10, "tolerance": 0.25, "true_share": 0.5}
     counts |= {"true_share_lower": 0.25, "true_share_upper": 0.75}
-    verdicts = {name: ("claim", [value] * len(CLAIMS)) for name, value in counts.items()}
+    verdicts = {
+        name: ("claim", np.broadcast_to(value, len(CLAIMS))) for name, value in counts.items()
+    }
     pooled = {f"whole{part}": ("parameter", [0.2]) for part in PARTS}
     pooled |= {f"overall_mae_by_lag{part}": ("gram", [0.3]) for part in PARTS}
     gains = np.array([[np.nan, *gain, np.nan]] * 2)
@@ -51,11 +57,17 @@ def run(
     excess = np.full((1, 1, 4, 4, 2), -0.1)
     excess[:, :, -1, -1] = np.nan  # one of 16 KV heads has no bounds
     envelope = {"recall_excess": (("edition", "gram", "layer", "head", "n_envelope"), excess)}
+    phases = {"growth_identified": True, "t1": 9.0, "p_sink_lower": 0.2, "p_base_upper": 0.1}
+    weights = {name: (("layer", "head"), [[value] * 4]) for name, value in phases.items()}
+    oscillates = [[[False] * 4], [[True, True, False, False]]]
+    weights["form_oscillation_identified"] = ("form", "layer", "head"), oscillates
+    weights["t1"] = ("layer", "head"), [[9.0, 8.0, 9.0, 9.0]]
     labels = {"position": range(64), "document": range(documents), "kv_head": range(4)}
     groups = {
         "envelope": xr.Dataset(envelope, bounded | {"kv_head_of_head": ("head", np.arange(4))}),
         "capture": xr.Dataset(coords=labels | {"tokens": ("layer", [64] * 4)}),
         "verdicts": xr.Dataset(verdicts, {"claim": list(CLAIMS)}),
+        "weights": xr.Dataset(weights),
         "pooled": xr.Dataset(pooled, {"parameter": ["cv_token"], "gram": ["exponential"]}),
         "summary": xr.Dataset(
             {name: (("edition", "gram"), [[value]]) for name, value in shares.items()}, bounded
@@ -99,6 +111,27 @@ def test_an_assumption_is_answered_by_most_heads(holds, fails, answer, words):
         assert (result["counts"]["holds"], result["counts"]["fails"]) == (holds, fails)
         assert words in result["verdict"]
     assert by_key["norms"]["number"]["tolerated"] == 0.25
+    assert by_key["weights"]["verdict"].endswith(" All four phases are seen in 1 of 4 heads.")
+
+
+@pytest.mark.parametrize(
+    ("holds", "trivially", "fails", "answer"),
+    [
+        (5, 1, 0, "holds trivially"),
+        (6, 4, 0, "holds"),
+        (0, 5, 5, "mixed"),
+        (0, 5, 0, "undetermined"),
+        (0, 4, 6, "fails"),
+    ],
+)
+def test_trivial_heads_make_no_assumption_hold(holds, trivially, fails, answer):
+    by_key = results(holds=holds, trivially=trivially, fails=fails)
+    words = f"{holds} hold, {trivially} hold trivially, {fails} fail"
+    for key in ("similarity", "weights"):
+        assert by_key[key]["answer"] == answer
+        assert as_line(by_key[key]).endswith(f" {words}")
+        assert ("predicts" in by_key[key]["verdict"]) == (answer == "holds trivially")
+    assert by_key["norms"]["answer"] != "holds trivially"
 
 
 @pytest.mark.parametrize(
@@ -229,14 +262,15 @@ def test_decay_to_a_constant_is_named_if_it_must_hold_in_most_heads(constant, na
     assert (result["answer"], "to a constant" in result["verdict"]) == ("fails", named)
 
 
-def test_a_verdict_has_at_most_fifteen_words():
+def test_a_sentence_of_a_verdict_has_at_most_fifteen_words():
     cases: list[dict[str, Any]] = [{"holds": h, "fails": f} for h, f in ((6, 1), (1, 6), (5, 5))]
+    cases += [{"trivially": 6}]
     cases += [{"gain": g} for g in ((-0.2, 0.1, 0.3), (0.05, 0.0, 0.0), (-0.5, -0.2, -0.4))]
     cases += [{}, {"inside": 0.5}, {"drawn": False}, {"null": False, "edition": "printed"}]
     verdicts = {result["verdict"] for case in cases for result in results(**case).values()}
-    assert len(verdicts) == 24
+    assert len(verdicts) == 26
     for verdict in verdicts:
-        assert len(verdict.split()) <= 15, verdict
+        assert max(len(sentence.split()) for sentence in verdict.split(". ")) <= 15, verdict
         assert verdict.endswith(".")
 
 

@@ -89,7 +89,7 @@ def test_invalid_requirements_and_tolerances_are_refused_before_any_work(
 ):
     before = Store.open(store).read("verdicts")
     for option, value, message in (
-        ("--require", "norms.cv is good", "expected a claim, holds, fails or undetermined"),
+        ("--require", "norms.cv is good", "expected a claim, holds, holds trivially, fails"),
         ("--tolerances", tmp_path / "none.toml", "cannot be read"),
     ):
         assert message in refused(geostat("confront", store, option, value))

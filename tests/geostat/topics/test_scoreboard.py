@@ -38,6 +38,7 @@ def test_every_statement_is_answered_and_stored_for_a_real_run(finished: Finishe
 )
 def test_heads_without_an_estimate_count_in_the_denominator(holds, fails, answer):
     counts = {"holds": holds, "fails": fails, "undetermined": 9 - holds - fails, "no_estimate": 1}
+    # like a run of a geostat that knew no trivial answers
     data = {name: ("claim", [value]) for name, value in counts.items()}
     verdicts = xr.Dataset(data, coords={"claim": ["norms.cv"]})
     norms = xr.Dataset({name: ("head", [0.2, 0.2]) for name in ("cv_token", "cv_profile")})

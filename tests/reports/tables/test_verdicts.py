@@ -1,16 +1,24 @@
 """Tables of verdicts, their links on the page, and tables of costs and rival forms."""
 
+import json
 import re
 
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
 from support.pages import Reader, page_html
 from support.reports_tree import cells, group, with_groups
 from support.verdicts import judged, verdicts
 
+from reports.figures import style
 from reports.page import page
+from reports.page.record import claims
+from reports.run import Run
 from reports.topics.listed import tables
+from reports.topics.verdicts import figure_claims, where_in_words
 
 
 def test_skewness_has_two_decimals_and_no_negative_zero_and_adjusted_p_may_lack():
@@ -22,6 +30,35 @@ def test_skewness_has_two_decimals_and_no_negative_zero_and_adjusted_p_may_lack(
     assert [row[5] for row in rows[:4]] == ["0.00", "−1.23", "n/a", "0.50"]
     assert {tuple(row[9:11]) for row in rows} == {("n/a", "n/a")}
     assert rows[0][7] == "0.010"
+
+
+def test_trivial_answers_have_a_column_a_sign_and_a_colour():
+    tree = judged()
+    data = tree["verdicts"].to_dataset()
+    (norms, bounds) = json.loads(data.attrs["claims"])
+    data.attrs["claims"] = json.dumps([norms | {"flat": "gain_p"}, bounds])
+    data["answer_kv_head"][0, 0, 0], data["holds"][0], data["holds_trivially"][0] = 2, 0, 1
+    tree["verdicts"] = xr.DataTree(data)
+    by_name = tables(tree)
+    assert by_name["verdicts"].frame()["trivially"].tolist() == ["1", "n/a"]
+    signs = by_name["verdict_heads"].narrow.frame()["1"].tolist()
+    assert signs == ["=", "=", "−", "−", "·", "·", "", ""]
+    assert by_name["verdict_layers"].frame().iloc[:, 1].tolist() == ["0 / 1", "0 / 0"]
+    run = Run.of(tree)
+    axes = Figure().subplots()
+    figure_claims(axes, run)
+    sky = [
+        collection
+        for collection in axes.collections
+        if isinstance(collection, PolyCollection)
+        and tuple(collection.get_facecolor()[0]) == to_rgba(style.SKY)
+    ]
+    assert [len(collection.get_paths()) for collection in sky] == [1]
+    (row, _) = claims(run)
+    assert row["by_layer"]["holds_trivially"] == [1, 0]
+    assert (
+        where_in_words(run, "norms.cv") == "Neither holds nor fails in most KV heads of any layer."
+    )
 
 
 def test_one_document_determines_nothing():

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from numpy.testing import assert_allclose
+from scipy import stats
 from scipy.stats import binom
 from support.synthetic import Sizes, Spread, Truth, assert_covered, capture
 
@@ -72,6 +73,11 @@ def test_held_out_loss_and_excess_equal_those_of_lmfit_refits():
     excess = fit["loss_excess"]
     gap = (loss["power"] - loss["constant"]).mean()
     assert_allclose(excess.sel(gram="power") - excess.sel(gram="constant"), gap, rtol=1e-6)
+    power = fit.sel(gram="power")
+    test = stats.ttest_rel(loss["constant"], loss["power"], alternative="greater")
+    assert_allclose(power["gain_over_constant"], -gap, rtol=1e-6)
+    assert_allclose(power["gain_over_constant"] / power["gain_over_constant_se"], test.statistic)
+    assert_allclose(power["gain_over_constant_p"], test.pvalue)
     assert excess.min() == fit["loss_excess_se"].values[excess.values.argmin()] == 0.0
 
 

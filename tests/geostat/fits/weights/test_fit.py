@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 from scipy.special import stdtrit
 from support.synthetic import Sizes, Spread, Truth, assert_covered, capture, log_weights
 
@@ -238,8 +239,21 @@ def test_held_out_loss_is_that_of_a_refit_without_the_document():
         result = search(np.delete(logs, k, axis=0).mean(axis=0)[None], 1)
         model = log_profile(np.arange(1, 128), *(result[name][SHARED, 0] for name in CURVE))
         loss.append(((logs[k] - model) ** 2).mean())
-    held_out = fit_weights(data)["form_loss_held_out"][SHARED, 0, 0]
-    assert_allclose(held_out, np.mean(loss), rtol=1e-9)
+    fit = fit_weights(data).isel(layer=0, head=0)
+    assert_allclose(fit["form_loss_held_out"][SHARED], np.mean(loss), rtol=1e-9)
+    loss = []  # of a constant and of the reported form
+    for k in range(3):
+        means = np.delete(logs, k, axis=0).mean(axis=0)
+        result = search(means[None], 1)
+        model = log_profile(
+            np.arange(1, 128), *(result[name][int(fit["form_chosen"]), 0] for name in CURVE)
+        )
+        loss.append([((logs[k] - line) ** 2).mean() for line in (means.mean(), model)])
+    constant, reported = np.transpose(loss)
+    test = stats.ttest_rel(constant, reported, alternative="greater")
+    assert_allclose(fit["gain_over_constant"], (constant - reported).mean(), rtol=1e-9)
+    assert_allclose(fit["gain_over_constant"] / fit["gain_over_constant_se"], test.statistic)
+    assert_allclose(fit["gain_over_constant_p"], test.pvalue)
 
 
 def test_zero_weights_are_ignored_and_counted():
