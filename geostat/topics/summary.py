@@ -50,7 +50,10 @@ READING: Final[Mapping[int, str]] = {
     ),
     13: "The paper gives no κ; printed bounds use κ = 1/8, and sharp bounds need no κ.",
     16: "If Δ₀ is negative, the printed lower bound is near 1 for an invalid reason.",
-    17: "At N = L the printed lower bound is exactly 1, above the true value if L + 1 tokens exist.",
+    17: (
+        "At N = L the printed lower bound is exactly 1; of L + 1 tokens, as counted here, that"
+        " exceeds the true value."
+    ),
     18: (
         "The printed bound of F has a pole if the lower bound of Recall is negative; printed bounds"
         " of F at the inner radius are not interpreted."
