@@ -52,8 +52,12 @@ class Table:
     """KV head of each head, numbered over the whole model, (head)."""
 
     @classmethod
-    def of(cls, capture: xr.Dataset, statistic: str = "recall") -> Table:
-        """Read the heads with a visible sink and finite values in every document."""
+    def of(
+        cls, capture: xr.Dataset, statistic: str = "recall", among: BoolArray | None = None
+    ) -> Table:
+        """Read the heads with a visible sink and finite values in every document; only those of
+        `among`, (layer, head), if given.
+        """
         require(capture, NEEDS)
         group = kv_head_of_head(capture)
         cosine = capture["sink_cosine"].values.astype(np.float64)
@@ -65,6 +69,8 @@ class Table:
         weight = sink_weight.transpose(1, 0, 2).astype(np.float64).reshape(documents, -1)
         recall = capture[statistic].values.reshape(documents, layers * heads, -1)
         usable = np.repeat(capture["sink_visible"].values.astype(bool), heads)
+        if among is not None:
+            usable &= among.ravel()
         usable = usable & (
             np.isfinite(rho) & np.isfinite(weight) & np.isfinite(recall).any(axis=-1)
         ).all(axis=0)
@@ -99,6 +105,17 @@ class Table:
             layer=self.layer[first],
             kv_head=names,
         )
+
+
+def selects_sink(capture: xr.Dataset, n: int) -> BoolArray:
+    """Return which heads have the sink among their N largest weights in any document, (layer,
+    head).
+    """
+    weight = capture["attention_weight"].values
+    first = capture.sizes["position"] - capture["tokens"].values.astype(int)
+    sink = np.take_along_axis(weight, first[None, :, None, None], axis=-1)
+    selected: BoolArray = ((weight > sink).sum(axis=-1) < n).any(axis=0)
+    return selected
 
 
 Deviations = dict[str, FloatArray]

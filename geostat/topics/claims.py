@@ -34,8 +34,8 @@ CLAIMS: Final[tuple[Claim, ...]] = tuple(
 
 WITHDRAWN: Final[Mapping[str, str]] = {
     "bounds.sharp_measured": (
-        "the scatter of a head's measured cosines enters twice, so values drawn from the bounds'"
-        " random model fail it as often as real heads"
+        "the scatter of a head's measured cosines enters twice, so values drawn from Model G,"
+        " our random model, fail it as often as real heads"
     )
 }
 """Withdrawn claims and the reason."""

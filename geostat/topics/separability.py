@@ -241,7 +241,8 @@ def _lowest_of_baselines(summary: xr.Dataset) -> str:
     "abstract, §4, Figure 5",
     "N in [1, 4]",
     "the gains in mean Precision over random selection and over permuted values are both"
-    " largest at N ≤ 4; contradicted if neither is",
+    " largest at 2 ≤ N ≤ 4; contradicted if neither is. N = 1 is trivial, P = R = 1 for any token"
+    " (erratum 42), and left out",
 )
 def best_small(tree: xr.DataTree) -> Finding:
     """Test whether the gain over both null baselines is largest at N up to 4."""

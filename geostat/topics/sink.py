@@ -10,7 +10,9 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
+from geostat.analyses.sink import Table, correlations, fisher, selects_sink
 from geostat.bounds.by_document import change_with_sink_cosine
+from geostat.datasets.separability import MEASURED, over_queries
 from geostat.topics.records import Finding, by_majority, by_rule, statement, with_interval
 from reports.text.number import rounded
 
@@ -31,8 +33,8 @@ def _near_three(data: xr.Dataset, of: str = "") -> tuple[float, float, str, str]
     """Return limits of the disattenuated correlation near N = 3; both correlations as text."""
     near = data.sel(n=SIZE, method="nearest")
     value, low, high = (float(near[f"{of}unattenuated{end}"]) for end in ("", "_lower", "_upper"))
-    measured = rounded(float(near[f"{of}correlation"]), digits=2).plain
-    return low, high, f"r = {with_interval(value, low, high)} at N = {int(near['n'])}", measured
+    uncorrected = rounded(float(near[f"{of}correlation"]), digits=2).plain
+    return low, high, f"r = {with_interval(value, low, high)} at N = {int(near['n'])}", uncorrected
 
 
 @statement(
@@ -49,12 +51,38 @@ def sink_correlates(tree: xr.DataTree) -> Finding:
     selected = tree["sink"].to_dataset().sel(measure="pearson")
     if not selected["unattenuated"].notnull().any():
         return Finding("not testable here", UNKNOWN)
-    low, high, quoted, measured = _near_three(selected)
+    low, high, quoted, uncorrected = _near_three(selected)
     peak = int(selected["n"][int(selected["unattenuated"].fillna(-np.inf).argmax("n"))])
     return Finding(
         by_rule(confirmed=low > 0 and peak <= 10, contradicted=high < 0),
         f"{quoted}, corrected for attenuation; largest at N = {peak}",
-        f"Uncorrected, r = {measured}. Heads differ in more than ρ₀; r is not a causal effect.",
+        f"Uncorrected, r = {uncorrected}.{_without_the_sink(tree)} Heads differ in more than ρ₀: no"
+        " mechanism is shown, and r is not a causal effect.",
+    )
+
+
+def _without_the_sink(tree: xr.DataTree) -> str:
+    """Quote the correlation over heads that never select the sink near N = 3, where the theory
+    predicts the opposite sign; "" if the run has too few such heads.
+    """
+    groups = {name: tree[name].to_dataset() for name in MEASURED if name in tree.children}
+    capture = groups["capture"]
+    if "attention_weight" not in capture:
+        return ""
+    index = int(np.abs(capture["n"].values - SIZE).argmin())
+    size = int(capture["n"][index])
+    heads = Table.of(over_queries(groups), among=~selects_sink(capture, size))
+    pair = correlations(heads)
+    if pair is None:
+        return ""
+    estimate = fisher(pair[0][0, index], pair[0][1:, index])
+    r, low, high = (float(x) for x in (estimate.value, estimate.lower, estimate.upper))
+    if not np.isfinite(r):
+        return ""
+    return (
+        f" In the {heads.heads} heads ({np.unique(heads.kv_head).size} KV heads) that select the"
+        f" sink at N = {size} in no document, where the theory predicts the opposite sign, r ="
+        f" {with_interval(r, low, high)}."
     )
 
 
@@ -71,12 +99,12 @@ def sink_precision(tree: xr.DataTree) -> Finding:
     data = tree["sink"].to_dataset()
     if name not in data or not data[name].notnull().any():
         return Finding("not testable here", f"{UNKNOWN}, or an older geostat wrote the run")
-    low, high, quoted, measured = _near_three(data, "precision_")
+    low, high, quoted, uncorrected = _near_three(data, "precision_")
     return Finding(
         by_rule(confirmed=low > 0, contradicted=high < 0),
         quoted,
-        f"Corrected for attenuation; uncorrected, r = {measured}. The paper states this without a"
-        " figure; Figure 6 shows Recall only.",
+        f"Corrected for attenuation; uncorrected, r = {uncorrected}. The paper states this without"
+        " a figure; Figure 6 shows Recall only.",
     )
 
 
@@ -85,8 +113,8 @@ def sink_precision(tree: xr.DataTree) -> Finding:
     "abstract, §4.1, (14)-(15), (32)-(33)",
     "“the predicted link”, no number",
     "when ρ₀ alone rises by 0.1, in more than half of the heads a printed bound of Recall at"
-    " N = 3, clipped to [0, 1], rises by more than 0.001 and none falls; contradicted if none rises"
-    " in more than half (erratum 30)",
+    " N = 3 (κ = 1/8, our constant), clipped to [0, 1], rises by more than 0.001 and none falls;"
+    " contradicted if none rises in more than half (erratum 30)",
 )
 def sink_predicted(tree: xr.DataTree) -> Finding:
     """Test whether the printed bounds of Recall rise with ρ₀, all else fixed."""

@@ -51,7 +51,10 @@ READING: Final[Mapping[int, str]] = {
     ),
     13: "The paper gives no κ; printed bounds use κ = 1/8, and sharp bounds need no κ.",
     16: "If Δ₀ is negative, the printed lower bound is near 1 for an invalid reason.",
-    17: "At N = L the printed lower bound is exactly 1, above the true value.",
+    17: (
+        "At N = L the printed lower bound is exactly 1; of L + 1 tokens, as counted here, that"
+        " exceeds the true value."
+    ),
     18: (
         "The printed bound of F has a pole if the lower bound of Recall is negative; printed bounds"
         " of F at the inner radius are not interpreted."
@@ -65,6 +68,7 @@ READING: Final[Mapping[int, str]] = {
         " required for the paper's levels."
     ),
     35: "The error of the cosines is absolute; 0.09 is not 9% of a cosine.",
+    41: "The selection depends on the weights alone; ρ₀ cannot change it.",
 }
 """Consequence of each erratum for readers of a report."""
 

@@ -81,10 +81,10 @@ def caption_coverage(run: Run) -> Caption:
     description = (
         f"Share of {run.counted('head')} whose measured curve (mean over {run.counted('document')})"
         " lies within the bounds of the head, at each N between 1 and T. Rows: edition of the"
-        " theory (printed: the paper’s formulas as printed; sharp: the tightest bounds under its"
-        " random model) and Gram matrix, the matrix of cosines: fitted exponential, fitted form"
-        " with an offset, or measured in the head. The bounds hold for expectations, so a single"
-        f" head may lie outside.{measured_gram_note(run)} Look for: rows near 100%."
+        " theory (printed: the paper’s formulas as printed; sharp: pairwise bounds under"
+        " Model G, our random model) and Gram matrix, the matrix of cosines: fitted exponential,"
+        " fitted form with an offset, or measured in the head. The bounds hold for expectations,"
+        f" so a single head may lie outside.{measured_gram_note(run)} Look for: rows near 100%."
     )
     say = Numbers()
     fitted = [pair for pair in run.bounds if pair[1] != "measured"] or run.bounds
@@ -157,7 +157,7 @@ def _coverage_caption(run: Run, simulated: bool, void: bool) -> str:
     )
     if simulated:
         caption += (
-            " Simulated: the same share for heads drawn from the random model of the bounds with"
+            " Simulated: the same share for heads drawn from Model G, our random model, with"
             " the same weights and fits, ± one standard error over KV heads; the share expected if"
             " the fitted assumptions hold."
         )

@@ -2,7 +2,7 @@
 grade and an example evaluated on demand; Markdown report.
 
 Source: arXiv 2602.01893; equation numbers are the paper's. Errata 1-20 concern the theorems, 21-29
-the analysis of Appendix A.2, 30-37 claims and omissions of the text. Those from 101 on concern
+the analysis of Appendix A.2, 30-44 claims and omissions of the text. Those from 101 on concern
 arXiv 2508.17821 (normaliser.toml). `python -m theory.errata` writes a report addressed to the
 authors. Imports numpy when a counterexample is evaluated.
 """

@@ -19,7 +19,7 @@ from theory.arrays import BoolArray, FloatArray
 from theory.editions.conditional.quadrature_error import WITHIN
 from theory.editions.printed import printed_bounds
 from theory.editions.repaired import repaired_bounds
-from theory.editions.sharp.sharp_law import best_bounds, in_threads, pairwise_law
+from theory.editions.sharp.sharp_law import in_threads, pairwise_bounds, pairwise_law
 from theory.errors import InputError
 from theory.evaluate.choices import Choices, Settings
 from theory.evaluate.many_profiles import HeadBounds, bounds_of_profiles, margins_of, serves
@@ -73,7 +73,7 @@ def _of_head(one: HeadInput, head: Ranked, summary: Summary, settings: Settings)
                 values[:, index] = repaired_bounds(head, summary, index, d, kappa)
             elif settings.edition == "sharp":
                 law = pairwise_law(head, summary, index, d)
-                values[:, index] = best_bounds(law, followup=settings.followup)
+                values[:, index] = pairwise_bounds(law, followup=settings.followup)
             else:
                 from theory.editions.conditional.conditional_edition import conditional_bounds
 

@@ -134,7 +134,7 @@ TABLE_2: tuple[Entry, ...] = (
         )
         for name, value in BOUNDARIES.items()
     ),
-    stated("T", "number of tokens", errata=(3,), edition="repaired")(
+    stated("T", "number of tokens", errata=(3, 38), edition="repaired")(
         "T", "=", s.L + 1, "indices run 0..L"
     ),
 )

@@ -135,7 +135,7 @@ APPENDIX = (
         "norm²",
         chain=((">=", Delta_0_primed), (":=", _GAP_SINK)),
     ),
-    _stated("variance_proxy", "variance proxy of X_ij", "30", errata=(1, 13, 32))(
+    _stated("variance_proxy", "variance proxy of X_ij", "30", errata=(1, 13, 32, 40))(
         ("sigma**2", r"\sigma^2"),
         "<=",
         # in norm², whereas the variance is in norm⁴ (erratum 1)
@@ -151,7 +151,7 @@ APPENDIX = (
             PRINTED_CONDITIONS,
         )
         for name, token, pair, tail, errata in (
-            ("tail", "content token", "ij", TAIL, (1, 6, 13, 20, 32)),
+            ("tail", "content token", "ij", TAIL, (1, 6, 7, 13, 20, 32)),
             ("tail_sink", "the sink", "0j", primed(TAIL_SINK), (1, 13, 16, 20, 32)),
         )
     ),

@@ -33,7 +33,7 @@ NORMAL_PAIR = (
 )
 GIVEN_TOKEN = f"{MODEL_G}; means over s and y_i"
 
-LOWER_ERRATA = (1, 3, 13, 16, 17, 19, 32, 37)
+LOWER_ERRATA = (1, 3, 13, 16, 17, 19, 32, 37, 38, 39)
 UPPER_ERRATA = (1, 4, 5, 7, 11, 12, 32, 37)
 """Errata of both printed lower bounds, and of both printed upper bounds."""
 
@@ -83,7 +83,7 @@ def _conditional_upper(c: int) -> sp.Expr:
     return MinOver(Mean(sp.Min(_comonotone(c, beat_ranked[i, m]), by_variance)), i, I_N)
 
 
-# Eq. (12)-(17). The correct number of unselected tokens is L + 1 − N (erratum 3).
+# Eq. (12)-(17). Of the tokens 0..L, L + 1 − N are unselected (erratum 3).
 _LOSS = as_written(lambda: (L - N) * TAIL + (L - N) / N * TAIL_SINK)
 
 PRECISION_LOWER = _printed("precision_lower", equation="12", part="Theorem 1", errata=LOWER_ERRATA)(

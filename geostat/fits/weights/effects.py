@@ -226,7 +226,8 @@ def arithmetic(
     fit: dict[str, FloatArray],
     replicates: dict[str, FloatArray],
 ) -> dict[str, Value]:
-    """Return p_sink, totals and masses of the phases with errors, and the share of zero weights.
+    """Return p_sink, its ratio to a plateau token's weight, totals and masses of the phases with
+    errors, and the share of zero weights.
 
     `weight` has shape (document, head, token); `fit` and `replicates` are described in the module.
     """
@@ -253,6 +254,13 @@ def arithmetic(
         out[f"mass_{name}"] = share_estimate(mass, mass_replicates[name], carries).with_error_where(
             mass > 0
         )
+    times, times_replicates = (
+        ratio(of_sink * parameters["t1"], mass["plateau"])
+        for of_sink, parameters, mass in (
+            (sink, fit, masses),
+            (sinks, replicates, mass_replicates),
+        )
+    )
     # A layer that does not see the sink has only content in its sum.
     model, models = (
         np.exp(predict(parameters, position)).sum(axis=-1) + (weight_of_sink if visible.sink else 0)
@@ -261,11 +269,13 @@ def arithmetic(
     with np.errstate(divide="ignore", invalid="ignore"):
         fitted = jackknife(np.log(model), np.log(models), carries).exp(model)
         fitted_log = fitted.carried(np.log, fitted.se / fitted.value, "plain")
+        over_plateau = jackknife(np.log(times), np.log(times_replicates), carries).exp(times)
     differs = (fitted.lower > 1.0) | (fitted.upper < 1.0)
     return out | {
         "total_model": fitted,
         "total_model_log": fitted_log,
         "total_model_differs": differs,
+        "sink_to_plateau": over_plateau,
     }
 
 

@@ -89,6 +89,9 @@ _BY_HEAD: Final = (
         | estimated | scale: interval on the logit scale, transformed back
     mass_tail | 1 | \sum_{i>T_2}\alpha_i | weight of the growth phase, arithmetic mean | estimated |
         scale: interval on the logit scale, transformed back
+    sink_to_plateau | 1 | p_{\mathrm{sink}} / \overline{\alpha}_{0<i\le T_1} | weight of the sink
+        over that of a plateau token, arithmetic means | estimated | scale: interval on the log
+        scale, exponentiated
     power_law_gamma | 1 | \gamma | exponent of the power-law rival | estimated | none
     no_plateau_eta | 1/token | \eta_{\mathrm{all}} | growth rate of the rival without a plateau |
         estimated | none

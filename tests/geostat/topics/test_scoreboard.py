@@ -1,6 +1,7 @@
 """Scoreboard: statements of the paper, tested by their rules on runs with known answers."""
 
 import json
+import re
 from typing import get_args
 
 import numpy as np
@@ -48,20 +49,21 @@ def test_heads_without_an_estimate_count_in_the_denominator(holds, fails, answer
 
 
 @pytest.mark.parametrize(
-    ("sink", "answer"), [(0.5, "confirmed"), (0.1, "undetermined"), (0.01, "contradicted")]
+    ("times", "answer"), [(500, "confirmed"), (100, "undetermined"), (10, "contradicted")]
 )
-def test_the_sink_weight_is_compared_with_a_hundred_times_the_plateau(sink, answer):
-    values = {f"p_sink{end}": sink for end in ("", "_lower", "_upper")}
-    values |= {"p_base": 1e-3, "p_base_lower": 0.5e-3, "p_base_upper": 2e-3}
-    values |= {"mass_plateau": 0.2, "t1": 40.0}
+def test_the_sink_weight_is_compared_with_a_hundred_times_the_plateau(times, answer):
+    values = {"sink_to_plateau": times, "p_sink": 0.5, "p_base": 1e-5}
+    values |= {"sink_to_plateau_lower": 0.8 * times, "sink_to_plateau_upper": 1.25 * times}
     weights = xr.Dataset({name: ("head", [value] * 3) for name, value in values.items()})
     finding = sink_weight(tree(weights=weights))
     assert finding.answer == answer
-    assert finding.here.startswith(f"median ratio {sink / 1e-3:g}; intervals above 100 in")
-    assert finding.why.endswith(f"the median ratio is {sink / (0.2 / 40):g}.")
+    assert finding.here.startswith(f"median ratio {times:g}; intervals above 100 in")
+    assert "the median ratio is 50,000, because" in finding.why
     # No head has a plateau, so there is no ratio.
     missing = sink_weight(tree(weights=weights * np.nan))
-    assert (missing.answer, missing.why[-4:]) == ("undetermined", "n/a.")
+    assert (missing.answer, missing.here[:16]) == ("undetermined", "median ratio n/a")
+    older = weights.drop_vars("sink_to_plateau")
+    assert sink_weight(tree(weights=older)).answer == "not testable here"
 
 
 FORM_VALUES = ("form_t1", "form_t2", "form_omega")
@@ -95,20 +97,21 @@ def test_exponential_growth_and_power_law_are_compared_by_held_out_loss(form, an
     assert recency_exponential(tree(weights=weights)).answer == answer
 
 
-@pytest.mark.parametrize(
-    ("inside", "answer"),
-    [((20, 20), "confirmed"), ((20, 12), "undetermined"), ((9, 20), "contradicted")],
-)
-def test_envelopes_are_confirmed_if_mean_curves_lie_inside_at_every_size(inside, answer):
+@pytest.mark.parametrize("inside", [(20, 20), (9, 20)])
+def test_the_printed_bounds_are_counted_but_not_tested_without_a_kappa(inside):
     variables = {}
     for name, number in zip(("precision", "recall"), inside, strict=True):
         parts = {"means_inside": number, "means_counted": 20, "width": 0.8, "inside": 0.8}
         for part, value in parts.items():
             variables[f"{name}_{part}"] = ("edition", "gram"), [[value]]
     summary = xr.Dataset(variables, coords={"edition": ["printed"], "gram": ["exponential"]})
-    assert bounds.envelopes(tree(summary=summary)).answer == answer
+    norms = xr.Dataset({"C": ("kv_head", [5.0, 5.82, 7.0])})
+    finding = bounds.envelopes(tree(summary=summary, norms=norms))
+    assert finding.answer == "not testable here"
+    assert f"Precision at {inside[0]} of 20, Recall at {inside[1]} of 20" in finding.here
+    assert "the median C is 5.8" in finding.why
     other = summary.assign_coords(edition=["sharp"])
-    assert bounds.envelopes(tree(summary=other)).answer == "not testable here"
+    assert bounds.envelopes(tree(summary=other)).here == "the printed bounds were not evaluated"
 
 
 @pytest.mark.parametrize(
@@ -166,6 +169,45 @@ def test_the_sink_correlation_is_tested_by_its_interval_and_peak(level, half, pe
     missing = sink.sink_correlates(tree(sink=of_sink * np.nan))
     assert missing.answer == "not testable here"
     assert "too few or too noisy" in missing.here
+
+
+def test_the_correlation_is_quoted_for_heads_that_never_select_the_sink():
+    """Recall rises with ρ₀ where the sink has the largest weight, and falls elsewhere."""
+    random = np.random.default_rng(0)
+    documents, layers, heads, positions = 8, 20, 2, 8
+    rho = random.normal(size=(layers, heads))
+    weight = np.ones((documents, layers, heads, positions))
+    weight[:, :, 0, 0], weight[:, :, 1, 0] = 9.0, 0.1
+    dims = ("document", "layer", "head")
+    noise = 0.3 * random.normal(size=(documents, layers, heads, 1))
+    recall = noise + (rho * [1, -1])[..., None] + np.zeros(N.size)
+    cosine = np.tile(rho[None, ..., None], (documents, 1, 1, positions))
+    capture = xr.Dataset(
+        {
+            "recall": ((*dims, "n"), recall),
+            "precision": ((*dims, "n"), recall),
+            "attention_weight": ((*dims, "position"), weight),
+            "sink_cosine": (("document", "layer", "kv_head", "position"), cosine),
+        },
+        coords={
+            "n": N,
+            "kv_head": np.arange(heads),
+            "kv_head_of_head": ("head", np.arange(heads)),
+            "tokens": ("layer", np.full(layers, positions)),
+            "sink_visible": ("layer", np.ones(layers, dtype=bool)),
+        },
+    )
+    names = ("correlation", "unattenuated", "unattenuated_lower", "unattenuated_upper")
+    data = {name: (("measure", "n"), np.full((1, N.size), 0.1)) for name in names}
+    of_sink = xr.Dataset(data, coords={"measure": ["pearson"], "n": N})
+    both = xr.DataTree.from_dict({"/capture": capture, "/sink": of_sink})
+    quoted = re.search(
+        r"In the 20 heads .* r = (.\d\.\d\d) \(.*\)\.", sink.sink_correlates(both).why
+    )
+    assert quoted is not None
+    assert float(quoted[1].replace("−", "-")) < -0.9
+    capture["attention_weight"][:, :, 1, 0] = 9.0
+    assert "the opposite sign" not in sink.sink_correlates(both).why
 
 
 @pytest.mark.parametrize(

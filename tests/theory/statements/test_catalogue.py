@@ -189,8 +189,8 @@ NOTHING = r"no name was given, expected one, or an equation number from 1 to 33\
         (lambda: rendering.render(catalogue.statement(12), "html"), "style is 'html'"),
         (lambda: rendering.render_erratum(catalogue.errata()[0], "html"), "style is 'html'"),
         *(
-            (lambda wrong=wrong: catalogue.find_erratum(wrong), f"{wrong}, expected 1 to 37")
-            for wrong in (0, 38, "seventeen", "")
+            (lambda wrong=wrong: catalogue.find_erratum(wrong), f"{wrong}, expected 1 to 44")
+            for wrong in (0, 45, "seventeen", "")
         ),
     ],
 )

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from theory.editions.sharp.sharp_law import PairwiseLaw, best_bounds
+from theory.editions.sharp.sharp_law import PairwiseLaw, pairwise_bounds
 from theory.evaluate.simulate import separability_of_draws
 from theory.head.results import BOUNDS
 from theory.statements import catalogue, rendering
@@ -236,7 +236,7 @@ def test_sharp_numbers_equal_their_symbols_at_rational_points(
     cells = data.draw(st.lists(part, min_size=size, max_size=size))
     table = np.array(cells, dtype=object).reshape(rows, columns)
     numbers = table.astype(float)
-    found = best_bounds(PairwiseLaw(closed=numbers, strict=numbers), followup=False)
+    found = pairwise_bounds(PairwiseLaw(closed=numbers, strict=numbers), followup=False)
     by_row, by_column = table.sum(axis=1), table.sum(axis=0)
     kept = sorted((1 - min(1, total) for total in by_row), reverse=True)
     scope = {

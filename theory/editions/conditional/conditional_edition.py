@@ -55,7 +55,7 @@ from theory.editions.conditional.one_token import SIDES_UPPER, Known, one_token_
 from theory.editions.conditional.quadrature_error import TOLERANCE, WITHIN, moved_outwards
 from theory.editions.conditional.several_tokens import MOST_TOKENS, crowd_bounds
 from theory.editions.conditional.sphere import sphere_bounds
-from theory.editions.sharp.sharp_law import PairwiseLaw, best_bounds, followup_f, pairwise_law
+from theory.editions.sharp.sharp_law import PairwiseLaw, followup_f, pairwise_bounds, pairwise_law
 from theory.head.ranked import Ranked, Summary
 from theory.head.results import BOUNDS, ROUNDING
 
@@ -87,7 +87,7 @@ def conditional_bounds(
     law = pairwise_law(head, summary, index, dimension)
     # rows of the follow-up, but two F here: its one F comes from the narrowed P and R
     inner_balls = replace(law, strict=law.closed) if followup else law
-    sharp = best_bounds(inner_balls, followup=False)
+    sharp = pairwise_bounds(inner_balls, followup=False)
     variance = head.tokens <= VARIANCE_UP_TO
     selection = given_sum(head, summary, index, dimension, law, variance=variance)
     result, error = sharp, 0.0

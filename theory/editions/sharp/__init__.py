@@ -1,1 +1,1 @@
-"""Sharp edition: the exact pairwise law under Model G and the best bounds from it."""
+"""Sharp edition: the exact pairwise law under Model G and the pairwise bounds from it."""

@@ -1,4 +1,4 @@
-"""Compiled sharp bounds of one head at all sizes: `sharp_law.best_bounds` with a tabulated law.
+"""Compiled sharp bounds of one head at all sizes: `sharp_law.pairwise_bounds` with a tabulated law.
 Imported lazily by `theory.evaluate.many_profiles`: importing it loads numba.
 
 With r = (Γ_jj − Γ_ii)/√((Γ_ii+Γ_jj)² − 4Γ_ij²) the pairwise law is P{D_j ≤ D_i} = ∫_r^1

@@ -1,5 +1,4 @@
-"""Edition `sharp`: the exact pairwise law under Model G, and the best bounds from pairwise
-probabilities alone.
+"""Edition `sharp`: the exact pairwise law under Model G, and bounds from its probabilities.
 
 Model G: each of the d coordinates of the contributions (y_0..y_L) is an independent N(0, C/d),
 C_kl = a_k a_l ρ_kl. With w_l = s − y_l and Γ_kl = E⟨w_k, w_l⟩ = σ_ss − σ_k − σ_l + C_kl,
@@ -200,12 +199,13 @@ def infeasible(worst: float) -> InputError:
     )
 
 
-def best_bounds(law: PairwiseLaw, *, followup: bool) -> FloatArray:
-    """Return the best bounds from pairwise probabilities alone, `BOUNDS` (8,) in [0, 1].
+def pairwise_bounds(law: PairwiseLaw, *, followup: bool) -> FloatArray:
+    """Return bounds from pairwise probabilities alone, `BOUNDS` (8,) in [0, 1].
 
-    Lower bounds by Jensen on the integers, upper bounds by the comonotone coupling; reversed for
-    F(r_min), which is concave. followup: inner balls are open, a tied token is outside (its rows
-    are `closed`), and there is one F.
+    Not the best ones: a linear programme over the orderings of all tokens can raise the lower
+    sides. Lower bounds by Jensen on the integers, upper bounds by the comonotone coupling; reversed
+    for F(r_min), which is concave. followup: inner balls are open, a tied token is outside (its
+    rows are `closed`), and there is one F.
     """
     rows = law.closed if followup else law.strict
     precision, precision_steps, outer, outer_steps, inner, inner_steps = _at_counts(*rows.shape)

@@ -5,8 +5,9 @@ from scipy.special import expit, logit
 from scipy.stats import t as student
 from support.synthetic import Sizes, Spread, Truth, capture
 
+from geostat.datasets.tokens import LayerTokens
 from geostat.fits.weights.break_points import search
-from geostat.fits.weights.effects import share_estimate
+from geostat.fits.weights.effects import arithmetic, share_estimate
 from geostat.fits.weights.fit import fit_weights
 from geostat.statistics.jackknife import leave_one_out_mean
 
@@ -73,7 +74,7 @@ def test_documents_of_an_oscillating_head_are_fitted_with_its_form():
 
 
 def test_masses_and_totals_have_intervals(fit):
-    for name in ("mass_sink", "mass_plateau", "mass_tail", "total_model"):
+    for name in ("mass_sink", "mass_plateau", "mass_tail", "total_model", "sink_to_plateau"):
         assert (fit[f"{name}_lower"] < fit[name]).all(), name
         assert (fit[f"{name}_upper"] > fit[name]).all(), name
     assert (fit["mass_oscillation"] == 0).all()
@@ -81,6 +82,27 @@ def test_masses_and_totals_have_intervals(fit):
     excludes_one = (fit["total_model_lower"] > 1) | (fit["total_model_upper"] < 1)
     assert_array_equal(fit["total_model_differs"], excludes_one)
     assert_allclose(fit["mass_sink"], fit["p_sink"])
+    per_token = fit["mass_plateau"] / fit["t1"]
+    assert_allclose(fit["sink_to_plateau"], fit["p_sink"] / per_token, rtol=1e-6)
+
+
+@pytest.mark.parametrize("documents", [4, 8])
+def test_the_interval_of_the_ratio_of_sink_and_plateau_covers_the_truth(documents: int):
+    def drawn(seed: int, shape: tuple[int, ...]) -> np.ndarray:
+        random = np.random.default_rng(seed)
+        sink = expit(random.normal(size=shape) - 1.5)
+        plateau = (1 - sink) * np.exp(0.6 * random.normal(size=shape)) / 100
+        return np.stack([sink, plateau], axis=-1)
+
+    shares, means = drawn(2, (documents, 3000)), drawn(3, (1_000_000,)).mean(axis=0)
+    visible = LayerTokens(start=0, tokens=2, sink=True)
+    fit = {"b": np.zeros(3000), "t1": np.ones(3000), "t2": np.ones(3000)}
+    fit |= {name: np.zeros(3000) for name in ("eta_osc", "eta_tail", "omega")}
+    replicates = {name: np.tile(values, (documents, 1)) for name, values in fit.items()}
+    found = arithmetic(shares, visible, fit, replicates)["sink_to_plateau"]
+    truth = means[0] / means[1]
+    covers = (found.lower < truth) & (truth < found.upper)
+    assert 0.92 < covers.mean() < 0.98
 
 
 def test_a_total_of_one_is_distinguished_from_other_totals():

@@ -14,7 +14,7 @@ from theory.editions.conditional import conditional_edition, one_token, quadratu
 from theory.editions.conditional.conditional_edition import conditional_bounds
 from theory.editions.conditional.quadrature_error import TOLERANCE
 from theory.editions.conditional.sphere import sphere_bounds
-from theory.editions.sharp.sharp_law import best_bounds, pairwise_law
+from theory.editions.sharp.sharp_law import pairwise_bounds, pairwise_law
 from theory.evaluate import envelopes
 from theory.evaluate.envelopes import envelope
 from theory.evaluate.simulate import simulate
@@ -101,7 +101,7 @@ def test_what_may_be_too_far_off_is_flagged_and_left_to_sharp(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     head, summary = one_selection()
-    sharp = best_bounds(pairwise_law(head, summary, 0, 16), followup=False)
+    sharp = pairwise_bounds(pairwise_law(head, summary, 0, 16), followup=False)
     monkeypatch.setattr(one_token, "NODES_MOST", 64)
     for module in (conditional_edition, quadrature_error, envelopes):
         monkeypatch.setattr(module, "WITHIN", 1e-9)
@@ -170,7 +170,7 @@ def test_without_the_variance_bounds_hold_and_are_wider(monkeypatch: pytest.Monk
     full, _ = conditional_bounds(head, summary, 0, 16, followup=False)
     monkeypatch.setattr(conditional_edition, "VARIANCE_UP_TO", 40)
     cheap, _ = conditional_bounds(head, summary, 0, 16, followup=False)
-    sharp = best_bounds(pairwise_law(head, summary, 0, 16), followup=False)
+    sharp = pairwise_bounds(pairwise_law(head, summary, 0, 16), followup=False)
     recall_upper = BOUNDS.index("recall_upper")
     assert full[recall_upper] + 0.01 < cheap[recall_upper] < sharp[recall_upper]
     assert cheap[0] == pytest.approx(full[0], abs=2 * TOLERANCE)

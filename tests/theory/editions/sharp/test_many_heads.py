@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from theory.editions.sharp.sharp_kernels import bounds_of_sums
-from theory.editions.sharp.sharp_law import PairwiseLaw, best_bounds, in_threads
+from theory.editions.sharp.sharp_law import PairwiseLaw, in_threads, pairwise_bounds
 
 
 def threads_of(tasks: int) -> list[threading.Thread]:
@@ -40,5 +40,5 @@ def test_compiled_bounds_are_those_of_the_law(kind: str, followup: bool) -> None
         law, found = LAWS[kind](n, outside), np.empty(8)
         columns, rows = (np.stack([law.sum(axis=k), law.max(axis=k)]) for k in (0, 1))
         bounds_of_sums(columns, rows, followup, found)
-        expected = best_bounds(PairwiseLaw(closed=law, strict=law), followup=followup)
+        expected = pairwise_bounds(PairwiseLaw(closed=law, strict=law), followup=followup)
         np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
