@@ -20,10 +20,8 @@ from geostat.statistics.jackknife import LEVEL, Estimate
 from geostat.statistics.losses import mean_over_documents
 
 
-def wilson(
-    successes: NDArray[Any], trials: NDArray[Any], level: float | FloatArray = LEVEL
-) -> Estimate:
-    """Return a share with Wilson's interval; NaN without trials.
+def wilson(successes: NDArray[Any], trials: NDArray[Any]) -> Estimate:
+    """Return a share with Wilson's 95% interval; NaN without trials.
 
     The standard error is half the interval's width over the normal quantile, and never 0.
     `successes` and `trials` have one shape and need not be integers.
@@ -35,8 +33,8 @@ def wilson(
     from statsmodels.stats.proportion import proportion_confint
 
     n = np.where(trials > 0, trials, np.nan).astype(np.float64)
-    lower, upper = proportion_confint(successes, n, alpha=1.0 - level, method="wilson")
-    z = ndtri(0.5 + level / 2)
+    lower, upper = proportion_confint(successes, n, alpha=1.0 - LEVEL, method="wilson")
+    z = float(ndtri(0.5 + LEVEL / 2))
     return Estimate(value=successes / n, se=(upper - lower) / (2.0 * z), lower=lower, upper=upper)
 
 
