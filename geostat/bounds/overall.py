@@ -42,7 +42,9 @@ DRAWN: Final = {
 """Shares of heads drawn from Model G, by name suffix."""
 MEASURES: Final = {
     "inside": "share of heads inside",
+    "outside": "share of heads clearly outside",
     "drawn_inside": "share of heads drawn from Model G inside",
+    "drawn_outside": "share of heads drawn from Model G clearly outside",
     "drawn_gap": "share inside, drawn minus measured heads",
     "width": "distance between the bounds, both clipped to [0, 1]",
     "score": "interval score of the bounds, width + (2/a) × distance outside, a = 0.05",
@@ -52,6 +54,8 @@ MEASURES: Final = {
 Raftery 2007, eq. 43) adds to the width of an interval a penalty for values outside, at level 1 − a;
 lower is better, so narrow bounds do not lose by being narrow alone.
 """
+SHARES: Final = ("inside", "outside", "drawn_inside", "drawn_outside")
+"""Measures that are shares."""
 ALONG: Final = {
     "n": ("n_envelope", "size N"),
     "range": ("size_range", "range of sizes N"),
@@ -241,8 +245,8 @@ def _cells(
 ) -> dict[str, tuple[xr.DataArray, xr.DataArray]]:
     """Return by name the numbers of all cells, 0 where not counted, and which cells count.
 
-    Names are those of MEASURES, and drawn_outside; those of drawn heads need their curves, which
-    runs confronted by an older version lack.
+    Names are those of MEASURES; those of drawn heads need their curves, which runs confronted by
+    an older version lack.
     """
     penalty = 2 / SIGNIFICANCE
     lower, upper, excess = (
@@ -252,6 +256,7 @@ def _cells(
     inside = (excess <= 0).astype(np.float64)
     cells = {
         "inside": (inside, known),
+        "outside": (envelope[f"{statistic}_outside"], known),
         "width": (width, known),
         "score": (width + penalty * excess, known),
     }
@@ -315,7 +320,7 @@ def band_limits(
     trials = xr.where(error > 0, mean * (1 - mean) / error**2, clusters.where(error.notnull()))
     trials = trials * (critical_value(np.inf) / critical) ** 2
     share = wilson((mean * trials).values, trials.values)
-    is_share = mean["measure"].isin(["inside", "drawn_inside"])
+    is_share = mean["measure"].isin(SHARES)
     for side, wilson_limit in (("_lower", share.lower), ("_upper", share.upper)):
         limits[side] = xr.where(is_share, mean.copy(data=wilson_limit), limits[side])
     return {"": mean, "_se": error} | limits

@@ -17,7 +17,7 @@ from reports.figures.shapes import sparkline
 from reports.page import header
 from reports.page.svg import inline_svg
 from reports.run import Run, key_results
-from reports.text.key_result import limits_in_words, number_in_words, sentence, states
+from reports.text.key_result import limits_in_words, numbers_in_words, sentence, states
 from reports.topics.bounds import cost_in_short
 from reports.topics.listed import ENTRIES
 
@@ -101,7 +101,7 @@ def _card(result: dict[str, Any], run: Run | None, suffix: str) -> Card:
         answer=result["answer"],
         symbol=SYMBOLS[result["answer"]],
         verdict=result["verdict"],
-        number=number_in_words(result["number"]),
+        number=numbers_in_words(result),
         limits=limits_in_words(result["number"]),
         strip=[
             (state, symbol, counts[state], states(counts["of"])[state])

@@ -103,9 +103,10 @@ def test_intervals_of_a_share_cover_it():
 def correlated(
     shares: np.ndarray, runs: int, layers: int, random: np.random.Generator
 ) -> xr.DataArray:
-    """Return cells inside, (gram, layer, head, n_envelope), of `runs` runs, as Grams; nine heads of
-    three KV heads per layer. Half of the variance behind a cell is its KV head's; sizes next to each
-    other correlate by 0.9.
+    """Return cells inside, (gram, layer, head, n_envelope), of `runs` runs, as Grams.
+
+    A layer has nine heads of three KV heads. Half of the variance behind a cell is its KV head's;
+    neighbouring sizes correlate by 0.9.
     """
 
     def along_sizes(heads: int) -> np.ndarray:
