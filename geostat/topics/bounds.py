@@ -175,9 +175,7 @@ def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, To
     )
 
 
-def _each_range(
-    bounds: xr.Dataset, measure: str, drawn: str, show: Callable[[float], str]
-) -> str:
+def _each_range(bounds: xr.Dataset, measure: str, drawn: str, show: Callable[[float], str]) -> str:
     """Return a mean of Recall in each range of N, with that of drawn heads if known, in words."""
     parts = []
     for label in RANGES:

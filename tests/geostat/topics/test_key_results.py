@@ -241,7 +241,14 @@ def test_decay_to_a_constant_is_named_if_it_must_hold_in_most_heads(constant, na
 def test_a_verdict_has_at_most_fifteen_words():
     cases: list[dict[str, Any]] = [{"holds": h, "fails": f} for h, f in ((6, 1), (1, 6), (5, 5))]
     cases += [{"gain": g} for g in ((-0.2, 0.1, 0.3), (0.05, 0.0, 0.0), (-0.5, -0.2, -0.4))]
-    cases += [{}, {"inside": 0.5}, {"inside": (0.8, 0.5, 0.1)}, {"inside": (0.5, 0.8, 0.8)}, {"drawn": False}, {"null": False, "edition": "printed"}]
+    cases += [
+        {},
+        {"inside": 0.5},
+        {"inside": (0.8, 0.5, 0.1)},
+        {"inside": (0.5, 0.8, 0.8)},
+        {"drawn": False},
+        {"null": False, "edition": "printed"},
+    ]
     verdicts = {result["verdict"] for case in cases for result in results(**case).values()}
     assert len(verdicts) == 26
     for verdict in verdicts:
