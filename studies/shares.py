@@ -87,7 +87,7 @@ def coverage(
     (sample, head, n); limits are clipped to [0, 1].
     """
     truth = values.mean(axis=(0, 1))
-    results: dict[str, list[tuple[FloatArray, FloatArray]]] = {"t": [], "Wilson": []}
+    results: dict[str, list[FloatArray]] = {"t": [], "Wilson": []}
     for _ in range(samples):
         sample = sampled(values, documents, queries, random)
         for name, estimate in (
@@ -95,12 +95,15 @@ def coverage(
             ("Wilson", share_over_documents(sample)),
         ):
             results[name].append(_covered(estimate, truth))
-    return {name: tuple(map(np.array, zip(*rows, strict=True))) for name, rows in results.items()}
+    stacked = {name: np.stack(rows, axis=1) for name, rows in results.items()}
+    return {name: (covered, width) for name, (covered, width) in stacked.items()}
 
 
-def _covered(estimate: Estimate, truth: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _covered(estimate: Estimate, truth: FloatArray) -> FloatArray:
+    """Return where an interval contains the truth, 1 or 0, and its width: (2, head, n)."""
     low, high = (np.clip(limit, 0.0, 1.0) for limit in (estimate.lower, estimate.upper))
-    return (low <= truth + 1e-9) & (truth - 1e-9 <= high), high - low
+    covered = (low <= truth + 1e-9) & (truth - 1e-9 <= high)
+    return np.stack([covered.astype(np.float64), high - low])
 
 
 def lines(

@@ -260,10 +260,10 @@ class _Swapped:
 
 
 def _shares(inside: FloatArray, counted: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return shares inside and costs, (replicate, swap, ...), and leads, (replicate, ...), of counts
-    (replicate, swap, ...).
+    """Return shares inside and costs, (replicate, swap, ...), and leads, (replicate, ...).
 
-    All documents decide which two ingredients cost most; replicates keep this choice.
+    `inside` and `counted` are numbers of cells, (replicate, swap, ...). All documents decide which
+    two ingredients cost most; replicates keep this choice.
     """
     share = ratio(inside, counted)
     cost = share[:, :1] - share

@@ -50,9 +50,10 @@ MEASURES: Final = {
     "score": "interval score of the bounds, width + (2/a) × distance outside, a = 0.05",
     "drawn_score": "interval score of the bounds for heads drawn from Model G",
 }
-"""Means over heads and sizes that curves over N and ranges of N have. The interval score (Gneiting &
-Raftery 2007, eq. 43) adds to the width of an interval a penalty for values outside, at level 1 − a;
-lower is better, so narrow bounds do not lose by being narrow alone.
+"""Means over heads and sizes that curves over N and ranges of N have.
+
+The interval score (Gneiting & Raftery 2007, eq. 43) adds to the width of an interval a penalty for
+values outside, at level 1 − a; lower is better, so narrow bounds do not lose by being narrow alone.
 """
 SHARES: Final = ("inside", "outside", "drawn_inside", "drawn_outside")
 """Measures that are shares."""
@@ -231,8 +232,8 @@ def _coverage(envelope: xr.Dataset, statistic: str, between: xr.DataArray) -> xr
     cells_of = _cells(envelope, statistic, between)
     for name in ("inside", *(f"drawn_{where}" for where in DRAWN), "drawn_gap"):
         if name in cells_of:
-            sums = (values.sum("n_envelope") for values in cells_of[name])
-            mean, error, _ = clustered_mean(*sums, envelope["kv_head_of_head"].values)
+            total, count = (values.sum("n_envelope") for values in cells_of[name])
+            mean, error, _ = clustered_mean(total, count, envelope["kv_head_of_head"].values)
             parts |= {name: parts.get(name, mean), f"{name}_se": error}
     result = xr.Dataset({f"{statistic}_{part}": values for part, values in parts.items()})
     return (
@@ -291,11 +292,11 @@ def _by_size(
     )
     result = xr.Dataset(coords={"measure": measure, "size_range": ranges})
     for suffix, (dim, _) in ALONG.items():
-        sums = [values, counted]
+        total, count = values, counted.astype(np.float64)
         if dim != "n_envelope":
             member = xr.concat(within, "size_range")
-            sums = [part.astype(np.float64).dot(member, dim="n_envelope") for part in sums]
-        parts = band_limits(*clustered_mean(*sums, cluster), dim)
+            total, count = (part.dot(member, dim="n_envelope") for part in (total, count))
+        parts = band_limits(*clustered_mean(total, count, cluster), dim)
         result = result.assign(
             {f"{statistic}_by_{suffix}{part}": array for part, array in parts.items()}
         )

@@ -162,7 +162,7 @@ def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, To
             continue
         inside = _each_range(selected, "inside", "drawn_inside", partial(percent, digits=0))
         scores = _each_range(selected, "score", "drawn_score", two_decimals)
-        parts.append(f" {label} contain {inside} of these values; the interval score is {scores}.")
+        parts.append(f" {label} contain {inside}; the interval score is {scores}.")
     notes = (
         " The interval score is the width, on a scale from 0 to 1, plus 40 times the distance of a"
         " value outside (level 95%); lower is better. Expected numbers are those of heads simulated"

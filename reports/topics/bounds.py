@@ -69,10 +69,8 @@ def _curves_inside(axis: Axes, run: Run, statistic: str, edition: str, gram: str
     sharp = edition == "sharp"
     inside = run.envelope[f"{statistic}_inside_by_size"].sel(edition=edition, gram=gram)
     known = np.isfinite(inside.values)
-    n, look = (
-        inside["n_envelope"].values[known],
-        {"color": style.BLUE, "marker": ".", "linewidth": 1.6},
-    )
+    n = inside["n_envelope"].values[known]
+    look: style.Kwargs = {"color": style.BLUE, "marker": ".", "linewidth": 1.6}
     if not sharp:
         look = {"color": style.ORANGE, "linestyle": style.DASH_DOTTED, "linewidth": 1.2}
     axis.plot(n, inside.values[known], label=f"measured, {edition} bounds", **look)
@@ -530,33 +528,6 @@ def costliest(data: xr.Dataset, statistic: str) -> list[str]:
     return [first, second] if float(lower[1]) > 0 else [first]
 
 
-def with_offset(run: Run) -> list[str]:
-    """Return a sentence: coverage and width of the sharp bounds with an offset in the similarity,
-    compared with exponential decay, and the expected coverage; empty without both Grams.
-    """
-    grams = ("exponential", "offset")
-    needed = {f"{score}_{name}" for score in WORDS for name in ("inside", "width")}
-    if not ({("sharp", gram) for gram in grams} <= set(run.bounds) and needed <= set(run.summary)):
-        return []
-    parts = []
-    for score, word in WORDS.items():
-        shares, widths, expected = [], [], []
-        for gram in grams:
-            bounds = run.summary.sel(edition="sharp", gram=gram)
-            shares.append(float(bounds[f"{score}_inside"]))
-            widths.append(float(bounds[f"{score}_width"]))
-            drawn = float(bounds.get(f"{score}_drawn_inside", np.nan))
-            expected.append(f" (expected {percent(drawn, 0)})" if math.isfinite(drawn) else "")
-        if not np.isfinite(shares + widths).all():
-            return []
-        parts.append(
-            f"{percent(shares[1], 0)} of {word} values{expected[1]} lie inside, instead of"
-            f" {percent(shares[0], 0)}{expected[0]}, width {widths[1]:.2f} instead of"
-            f" {widths[0]:.2f}"
-        )
-    return [f"With similarity that decays to an offset instead of 0: {'; '.join(parts)}."]
-
-
 def every_cost(run: Run) -> list[str]:
     """Return a sentence with the costs of fitted ingredients for Recall; empty if unknown."""
     data, known = swaps(run), _costs(run)
@@ -570,8 +541,8 @@ def every_cost(run: Run) -> list[str]:
         parts.append(f"{FITTED[name]} {_points(value)}{f' ({brackets})' if brackets else ''}")
     measured = percent(float(data["recall_inside"].sel(swap="all")))
     return [
-        f"With all ingredients measured, {measured} lie inside (N = {_sizes(data)}). Cost of one"
-        f" fitted ingredient, in percentage points: {', '.join(parts)}. Costs do not add up."
+        f"With all ingredients measured, {measured} lie inside (mean over N = {_sizes(data)}). Cost"
+        f" of one fitted ingredient, in percentage points: {', '.join(parts)}. Costs do not add up."
     ]
 
 
@@ -610,14 +581,14 @@ def _points(value: float) -> str:
 
 
 def remarks(run: Run) -> list[str]:
-    """Return sentences: coverage with an offset, costs of assumptions, and the highest cost."""
+    """Return sentences: costs of assumptions, and the highest cost."""
     most = costs(run)
     if any(FITTED["weights"] in sentence for sentence in most):
         most.append(
             "Fitted weights are one profile for all documents, so their cost includes differences"
             " between documents, even if the four phases are true."
         )
-    return with_offset(run) + every_cost(run) + most
+    return every_cost(run) + most
 
 
 def curve_bounds(axes: Axes, run: Run) -> None:
