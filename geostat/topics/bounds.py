@@ -165,8 +165,10 @@ def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, To
         parts.append(f" {label} contain {inside}; the interval score is {scores}.")
     notes = (
         " The interval score is the width, on a scale from 0 to 1, plus 40 times the distance of a"
-        " value outside (level 95%); lower is better. Expected numbers are those of heads simulated"
-        " from the bounds' random model at these fits, as if the assumptions were true as fitted."
+        " value outside (level 95%); lower is better."
+        + " Expected numbers are those of heads simulated from the bounds' random model at these"
+        " fits, as if the assumptions were true as fitted."
+        * ("drawn_inside" in summary["measure"].values)
     )
     return (
         "Bounds on expected Recall are compared with"

@@ -33,8 +33,8 @@ from reports.topics.predictive import caption_ladder, figure_ladder
 from reports.topics.rivals import caption_rivals, figure_rivals
 from reports.topics.verdicts import HEIGHT, WIDTH, caption_claims, figure_claims
 
-OURS = re.compile(r"95%|\bL\d+H\d+\b|\bL\d+, KV head \d+")
-"""Numbers that are not results: levels of intervals, and names of heads."""
+OURS = re.compile(r"95%|\bL\d+H\d+\b|\bL\d+, KV head \d+|(?:5 ≤ )?N [≤>] \d+")
+"""Numbers that are not results: levels of intervals, names of heads, ranges of N."""
 SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
