@@ -123,6 +123,13 @@ class Run:
         return data
 
     @property
+    def costs_by_n(self) -> xr.Dataset | None:
+        """Return /ingredients with costs at each N; None if missing or of an earlier geostat."""
+        data = self.ingredients
+        known = data is not None and "recall_cost_by_n" in data and data.sizes["n_envelope"] > 0
+        return data if known else None
+
+    @property
     def effective_layers(self) -> xr.Dataset | None:
         """N* of single layers with selection by weight, dims (layer, mode, tau); None for fewer
         than two layers.

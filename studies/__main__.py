@@ -23,6 +23,7 @@ STUDIES: Final = (
     "verdicts --claim weights --heads 200",
     "similarity",
     "intervals",
+    "shares",
     "verdicts --claim norms similarity",
     "verdicts --claim flat --heads 200",
     "queries",

@@ -11,6 +11,7 @@ Imports theory.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -31,7 +32,8 @@ from geostat.datasets.separability import BOUNDS, SIDES, STATISTICS
 from geostat.datasets.tokens import select_heads
 from geostat.datasets.variable import sizes_along, variables, words_along
 from geostat.statistics.arrays import FloatArray, ratio
-from geostat.statistics.jackknife import jackknife, with_replicates
+from geostat.statistics.jackknife import LEVEL, Estimate, jackknife, with_replicates
+from geostat.statistics.t_test import critical_value
 
 INGREDIENTS: Final = ("weights", "norms", "similarity")
 SWAPS: Final[dict[str, tuple[str, ...]]] = {
@@ -58,6 +60,9 @@ POINTS: Final = 4
 """Default for the approximate number of sizes N between 1 and T."""
 
 
+SIMULTANEOUS: Final = "95% document jackknife, t(K-1), simultaneous over the sizes N (Šidák)"
+
+
 def _records(statistic: str) -> Iterator[Quantity]:
     """Yield the records of one statistic's variables."""
     of_swap = partial(Quantity, dims=("swap",))
@@ -81,6 +86,23 @@ def _records(statistic: str) -> Iterator[Quantity]:
         f"{statistic}_lead",
         f"{statistic}: largest cost of one fitted ingredient, minus the next largest",
         estimated=True,
+    )
+    by_n = partial(Quantity, estimated=True, more={"interval": SIMULTANEOUS})
+    yield by_n(
+        f"{statistic}_inside_by_n",
+        f"{statistic}: share of heads inside the bounds at N",
+        dims=("swap", "n_envelope"),
+    )
+    yield by_n(
+        f"{statistic}_cost_by_n",
+        f"{statistic}: share of heads inside at N with all ingredients measured, minus that of the"
+        " swap",
+        dims=("swap", "n_envelope"),
+    )
+    yield by_n(
+        f"{statistic}_lead_by_n",
+        f"{statistic}: largest cost of one fitted ingredient at N, minus the next largest",
+        dims=("n_envelope",),
     )
     yield of_swap(
         f"{statistic}_width",
@@ -189,8 +211,8 @@ class _Swapped:
         }
         self.bounds = np.full((len(BOUNDS), len(SWAPS), layers, heads, len(grid)), np.nan)
         self.moved = np.full((layers, kv_heads), np.nan)
-        # Cells inside the bounds, and cells that count: (2, replicate, swap).
-        counts = np.zeros((2, capture.sizes["document"] + 1, len(SWAPS)))
+        # Cells inside the bounds, and cells that count: (2, replicate, swap, n).
+        counts = np.zeros((2, capture.sizes["document"] + 1, len(SWAPS), len(grid)))
         self.counts = {statistic: counts.copy() for statistic in STATISTICS}
 
     def add(
@@ -210,19 +232,16 @@ class _Swapped:
             all_limits = [limit[0] for pair in limits for limit in pair]
             known = np.isfinite([*all_limits, curve[0]]).all(axis=0) & self.between[layer]
             inside, counted = self.counts[statistic]
-            counted += known.sum()
+            counted += known.sum(axis=0)
             for index, (low, high) in enumerate(limits):
-                inside[:, index] += (known & (low <= curve) & (curve <= high)).sum(axis=(1, 2))
+                inside[:, index] += (known & (low <= curve) & (curve <= high)).sum(axis=1)
 
     def numbers(self) -> dict[str, Any]:
         """Return the numbers of VARIABLES."""
         numbers: dict[str, Any] = dict(zip(BOUNDS, self.bounds, strict=True))
         for statistic in STATISTICS:
-            inside = ratio(*self.counts[statistic])
-            cost = inside[:, :1] - inside
-            # All documents decide which two ingredients cost most; replicates keep this choice.
-            order = np.argsort(-cost[0, SINGLE_FITS])
-            lead = cost[:, SINGLE_FITS][:, order[0]] - cost[:, SINGLE_FITS][:, order[1]]
+            inside, cost, lead = _shares(*self.counts[statistic].sum(axis=-1))
+            by_n = _shares(*self.counts[statistic])
             # The width is a mean over the cells with 1 < N < T that every swap knows.
             low, high = (numbers[f"{statistic}_{side}"] for side in SIDES)
             known = (np.isfinite(low) & np.isfinite(high)).all(axis=0) & self.between[:, None]
@@ -231,9 +250,34 @@ class _Swapped:
                 f"{statistic}_inside": jackknife(inside[0], inside[1:]),
                 f"{statistic}_cost": jackknife(cost[0], cost[1:]),
                 f"{statistic}_lead": jackknife(lead[0], lead[1:]),
+                **{
+                    f"{statistic}_{name}_by_n": _simultaneous(jackknife(values[0], values[1:]))
+                    for name, values in zip(("inside", "cost", "lead"), by_n, strict=True)
+                },
                 f"{statistic}_width": ratio(width.sum(axis=(1, 2, 3)), known.sum()),
             }
         return numbers | {"moved": self.moved}
+
+
+def _shares(inside: FloatArray, counted: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return shares inside and costs, (replicate, swap, ...), and leads, (replicate, ...).
+
+    `inside` and `counted` are numbers of cells, (replicate, swap, ...). All documents decide which
+    two ingredients cost most; replicates keep this choice.
+    """
+    share = ratio(inside, counted)
+    cost = share[:, :1] - share
+    order = np.argsort(-cost[:1, SINGLE_FITS], axis=1)[:, :2]
+    first, second = np.moveaxis(np.take_along_axis(cost[:, SINGLE_FITS], order, axis=1), 1, 0)
+    return share, cost, first - second
+
+
+def _simultaneous(estimate: Estimate) -> Estimate:
+    """Return estimates, (..., n), with limits that hold together at all n."""
+    assert estimate.documents is not None
+    level = LEVEL ** (1 / max(estimate.value.shape[-1], 1))
+    half = critical_value(estimate.documents - 1, level) * estimate.se
+    return replace(estimate, lower=estimate.value - half, upper=estimate.value + half)
 
 
 def _without_each(values: FloatArray) -> FloatArray:

@@ -281,32 +281,31 @@ def drawn_curves(
     return out
 
 
-def clustered_share(
-    true: xr.DataArray, counted: xr.DataArray, cluster: np.ndarray
-) -> tuple[xr.DataArray, xr.DataArray]:
-    """Return the share of the counted cells that are true, and its standard error over clusters.
+def clustered_mean(
+    total_of_head: xr.DataArray, cells_of_head: xr.DataArray, cluster: np.ndarray
+) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
+    """Return the mean over cells, its standard error over clusters, and the number of clusters.
 
     Args:
-        true: (..., layer, head, n_envelope); false where not counted. A difference of two such
-            arrays, 1, 0 or -1, gives the difference of the shares.
-        counted: cells that count, same dims.
+        total_of_head: sum over the counted cells of each head, (..., layer, head): of 1 where a
+            cell is inside, for a share; of a number, for a mean.
+        cells_of_head: number of cells that count, same dims.
         cluster: KV head of each head, (head,); heads of one KV head in a layer are one cluster.
 
     Returns:
-        Both over the other dims; the error is NaN with fewer than two clusters.
+        All over the other dims; the error is NaN with fewer than two clusters.
     """
     hits, cells = (
-        cells_of.astype(np.float64)
-        .sum("n_envelope")
+        of_head.astype(np.float64)
         .assign_coords(cluster=("head", cluster))
         .groupby("cluster")
         .sum()
         .stack(place=("layer", "cluster"))
-        for cells_of in (true, counted)
+        for of_head in (total_of_head, cells_of_head)
     )
     total = cells.sum("place")
     share = hits.sum("place") / total.where(total > 0)
     clusters = (cells > 0).sum("place")
     squares = ((hits - share * cells) ** 2).sum("place")
     error = (squares * clusters / (clusters - 1).where(clusters > 1)) ** 0.5 / total
-    return share, error
+    return share, error, clusters

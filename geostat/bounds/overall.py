@@ -15,10 +15,11 @@ import numpy as np
 import xarray as xr
 
 from empirical.schema import SEPARABILITY, Quantity
-from geostat.bounds.gaps import clustered_share, standard_error
+from geostat.bounds.gaps import clustered_mean, standard_error
 from geostat.datasets.separability import (
     LABELS,
     MEASURED,
+    RANGES,
     SIDES,
     STATISTICS,
     WITH_F,
@@ -26,8 +27,11 @@ from geostat.datasets.separability import (
     over_queries,
     statistic_attributes,
 )
-from geostat.datasets.variable import labelled
+from geostat.datasets.variable import labelled, words_along
 from geostat.statistics.arrays import pieces
+from geostat.statistics.jackknife import LEVEL, SIGNIFICANCE
+from geostat.statistics.proportion import wilson
+from geostat.statistics.t_test import critical_value
 
 CELLS: Final = {"over": "(head, N) cells with 1 < N < T, both bounds known"}
 SIZES: Final = {"over": "sizes 1 < N < T"}
@@ -36,6 +40,32 @@ DRAWN: Final = {
     "outside": "outside by more than the 95% document interval",
 }
 """Shares of heads drawn from Model G, by name suffix."""
+MEASURES: Final = {
+    "inside": "share of heads inside",
+    "outside": "share of heads clearly outside",
+    "drawn_inside": "share of heads drawn from Model G inside",
+    "drawn_outside": "share of heads drawn from Model G clearly outside",
+    "drawn_gap": "share inside, drawn minus measured heads",
+    "width": "distance between the bounds, both clipped to [0, 1]",
+    "score": "interval score of the bounds, width + (2/a) × distance outside, a = 0.05",
+    "drawn_score": "interval score of the bounds for heads drawn from Model G",
+}
+"""Means over heads and sizes that curves over N and ranges of N have.
+
+The interval score (Gneiting & Raftery 2007, eq. 43) adds to the width of an interval a penalty for
+values outside, at level 1 − a; lower is better, so narrow bounds do not lose by being narrow alone.
+"""
+SHARES: Final = ("inside", "outside", "drawn_inside", "drawn_outside")
+"""Measures that are shares."""
+ALONG: Final = {
+    "n": ("n_envelope", "size N"),
+    "range": ("size_range", "range of sizes N"),
+}
+"""Dim of these means, and its words, by name suffix."""
+SIMULTANEOUS: Final = (
+    "95% over KV heads, simultaneous over the {}s (Šidák): t; for shares Wilson's with the"
+    " effective number of heads"
+)
 
 
 def _records(statistic: str) -> Iterator[Quantity]:
@@ -92,6 +122,18 @@ VARIABLES: Final = (
     *(record for statistic in STATISTICS for record in _curves(statistic)),
     Quantity("floor", "smallest possible Precision N/T", "1", "N/T", "(2)", dims=("n",)),
     *(record for statistic in WITH_F for record in _records(statistic)),
+    *(
+        Quantity(
+            f"{statistic}_by_{suffix}",
+            f"bounds of {LABELS[statistic]}: means over heads at a {words}",
+            dims=("measure", "edition", "gram", dim),
+            more=CELLS | {"interval": SIMULTANEOUS.format(words)},
+            estimated=True,
+            **statistic_attributes(statistic),
+        )
+        for statistic in STATISTICS
+        for suffix, (dim, words) in ALONG.items()
+    ),
 )
 """Variables of /summary; `x_null` only if the run has null baselines."""
 
@@ -187,32 +229,99 @@ def _coverage(envelope: xr.Dataset, statistic: str, between: xr.DataArray) -> xr
         "means_counted": sizes.sum("n_envelope"),
         "means_excess": distance.where(sizes).max("n_envelope").clip(min=0),
     }
-    parts |= _calibration(envelope, statistic, between)
-    return xr.Dataset({f"{statistic}_{part}": values for part, values in parts.items()})
+    cells_of = _cells(envelope, statistic, between)
+    for name in ("inside", *(f"drawn_{where}" for where in DRAWN), "drawn_gap"):
+        if name in cells_of:
+            total, count = (values.sum("n_envelope") for values in cells_of[name])
+            mean, error, _ = clustered_mean(total, count, envelope["kv_head_of_head"].values)
+            parts |= {name: parts.get(name, mean), f"{name}_se": error}
+    result = xr.Dataset({f"{statistic}_{part}": values for part, values in parts.items()})
+    return (
+        result.merge(_by_size(cells_of, statistic, envelope)) if statistic in STATISTICS else result
+    )
 
 
-def _calibration(
+def _cells(
     envelope: xr.Dataset, statistic: str, between: xr.DataArray
-) -> dict[str, xr.DataArray]:
-    """Return the coverage of heads drawn from Model G, with errors."""
-    if f"{statistic}_drawn_excess" not in envelope:  # confronted by an older version
-        return {}
-    excess, measured = (envelope[f"{statistic}_{part}"] for part in ("drawn_excess", "excess"))
-    counted, known = (values.notnull() & between for values in (excess, measured))
-    inside, both = (excess <= 0) & counted, counted & known
-    shares = {
-        "drawn_inside": (inside, counted),
-        "drawn_outside": (envelope[f"{statistic}_drawn_outside"] & counted, counted),
-        "inside": ((measured <= 0) & known, known),
-        "drawn_gap": (
-            (inside.astype(np.int8) - (measured <= 0).astype(np.int8)).where(both, 0),
-            both,
-        ),
+) -> dict[str, tuple[xr.DataArray, xr.DataArray]]:
+    """Return by name the numbers of all cells, 0 where not counted, and which cells count.
+
+    Names are those of MEASURES; those of drawn heads need their curves, which runs confronted by
+    an older version lack.
+    """
+    penalty = 2 / SIGNIFICANCE
+    lower, upper, excess = (
+        envelope[f"{statistic}_{part}"] for part in ("lower", "upper", "excess")
+    )
+    width, known = upper.clip(0, 1) - lower.clip(0, 1), excess.notnull() & between
+    inside = (excess <= 0).astype(np.float64)
+    cells = {
+        "inside": (inside, known),
+        "outside": (envelope[f"{statistic}_outside"], known),
+        "width": (width, known),
+        "score": (width + penalty * excess, known),
     }
-    parts: dict[str, xr.DataArray] = {}
-    for name, (true, cells) in shares.items():
-        parts[name], parts[f"{name}_se"] = clustered_share(
-            true, cells, envelope["kv_head_of_head"].values
+    if f"{statistic}_drawn_excess" in envelope:
+        drawn = envelope[f"{statistic}_drawn_excess"]
+        counted, drawn_inside = drawn.notnull() & between, (drawn <= 0).astype(np.float64)
+        cells |= {
+            "drawn_inside": (drawn_inside, counted),
+            "drawn_outside": (envelope[f"{statistic}_drawn_outside"], counted),
+            "drawn_gap": (drawn_inside - inside, counted & known),
+            "drawn_score": (width + penalty * drawn, counted),
+        }
+    return {
+        name: (values.where(counted, 0.0), counted) for name, (values, counted) in cells.items()
+    }
+
+
+def _by_size(
+    cells_of: dict[str, tuple[xr.DataArray, xr.DataArray]], statistic: str, envelope: xr.Dataset
+) -> xr.Dataset:
+    """Return the means MEASURES at each N and in each range of N, with errors over KV heads."""
+    sizes, cluster = envelope["n_envelope"], envelope["kv_head_of_head"].values
+    names = [name for name in MEASURES if name in cells_of]
+    measure = words_along("measure", names, "mean over heads and sizes")
+    ranges = words_along("size_range", RANGES, "range of sizes N")
+    within = [(sizes >= first) & (sizes <= last) for first, last in RANGES.values()]
+    values, counted = (
+        xr.concat([cells_of[name][index] for name in names], "measure").assign_coords(
+            measure=measure
         )
-    del parts["inside"]  # `_coverage` has it
-    return parts
+        for index in (0, 1)
+    )
+    result = xr.Dataset(coords={"measure": measure, "size_range": ranges})
+    for suffix, (dim, _) in ALONG.items():
+        total, count = values, counted.astype(np.float64)
+        if dim != "n_envelope":
+            member = xr.concat(within, "size_range")
+            total, count = (part.dot(member, dim="n_envelope") for part in (total, count))
+        parts = band_limits(*clustered_mean(total, count, cluster), dim)
+        result = result.assign(
+            {f"{statistic}_by_{suffix}{part}": array for part, array in parts.items()}
+        )
+    return result
+
+
+def band_limits(
+    mean: xr.DataArray, error: xr.DataArray, clusters: xr.DataArray, dim: str
+) -> dict[str, xr.DataArray]:
+    """Return means, errors, and 95% limits that hold together along `dim`, by suffix.
+
+    Student's t at Šidák's level; an error of 0 has no information. A share has Wilson's limits with
+    the effective number of heads, p(1 − p)/se², or of clusters where all agree. They depend on the
+    critical value and this number by z²/n alone.
+    """
+    mean, error, clusters = xr.broadcast(mean, error, clusters)
+    over = [name for name in mean.dims if name != dim]
+    tests = max(int(mean.notnull().any(over).sum()), 1)
+    critical = critical_value(clusters.values - 1, LEVEL ** (1 / tests))
+    half = critical * error.where(error > 0)
+    limits = {"_lower": mean - half, "_upper": mean + half}
+    trials = xr.where(error > 0, mean * (1 - mean) / error**2, clusters.where(error.notnull()))
+    trials = trials * (critical_value(np.inf) / critical) ** 2
+    share = wilson((mean * trials).values, trials.values)
+    is_share = mean["measure"].isin(SHARES)
+    for side, wilson_limit in (("_lower", share.lower), ("_upper", share.upper)):
+        limits[side] = xr.where(is_share, mean.copy(data=wilson_limit), limits[side])
+    return {"": mean, "_se": error} | limits

@@ -13,10 +13,23 @@ from typing import Any, Final
 
 import xarray as xr
 
+from geostat.paper import WORKING_SIZE
+
 STATISTICS: Final = ("precision", "recall")
 WITH_F: Final = (*STATISTICS, "f_outer", "f_inner")
 """Precision and Recall, and F = 2PR/(P+R) at the outer and the inner radius."""
 SIDES: Final = ("lower", "upper")
+DENSE: Final = 64
+"""Largest N up to which the default grid is dense (`empirical.measure.selection`)."""
+RANGES: Final[dict[str, tuple[float, float]]] = {
+    f"N ≤ {WORKING_SIZE}": (2, WORKING_SIZE),
+    f"{WORKING_SIZE + 1} ≤ N ≤ {DENSE}": (WORKING_SIZE + 1, DENSE),
+    f"N > {DENSE}": (DENSE + 1, float("inf")),
+}
+"""Ranges of N, first and last size, that are reported apart: coverage and costs of bounds depend on
+N. The first holds the paper's working sizes, where N = 1 is trivial; the second the other sizes
+that the default grid measures one by one; the third the rest. Every size above 1 is in one of them.
+"""
 BOUNDS: Final = tuple(f"{statistic}_{side}" for statistic in STATISTICS for side in SIDES)
 ALL_BOUNDS: Final = tuple(f"{statistic}_{side}" for statistic in WITH_F for side in SIDES)
 LETTERS: Final = {

@@ -209,12 +209,13 @@ def with_limits(
     dims: tuple[str, ...],
     by_document: FloatArray,
     transform: Callable[[FloatArray], FloatArray] = np.asarray,
+    mean: Callable[[FloatArray], Estimate] = document_mean,
 ) -> Variables:
     """Return the transformed mean over documents (axis 0) as x, its 95% limits as x_lower and
-    x_upper.
+    x_upper. `mean` is `share_over_documents` for values in [0, 1].
     """
-    mean = document_mean(by_document)
-    parts = {"": mean.value, "_lower": mean.lower, "_upper": mean.upper}
+    estimate = mean(by_document)
+    parts = {"": estimate.value, "_lower": estimate.lower, "_upper": estimate.upper}
     return {f"{name}{part}": (dims, transform(values)) for part, values in parts.items()}
 
 

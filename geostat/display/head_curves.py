@@ -22,6 +22,7 @@ from geostat.datasets.tokens import most_tokens
 from geostat.datasets.variable import Variables, with_limits
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.losses import mean_over_documents
+from geostat.statistics.proportion import share_over_documents
 
 BAND: Final = (0.1, 0.9)
 """Quantiles over heads at the edges of a band."""
@@ -276,15 +277,11 @@ def _weights(capture: xr.Dataset, weights: xr.Dataset, starts: NDArray[np.int64]
 def _scores(groups: Mapping[str, xr.Dataset]) -> Variables:
     """Return scores of the last query at the sizes N of the bounds, and means of null baselines."""
     capture, sizes = groups["capture"], groups["envelope"]["n_envelope"].values
-
-    def clipped(score: FloatArray) -> FloatArray:
-        return np.clip(score, 0.0, 1.0)
-
     curves: Variables = {}
     dims, order = ("layer", "head", "n_envelope"), ("document", "layer", "head", "n")
     for name in (name for name in WITH_F if name in capture):
         scores = capture[name].transpose(*order).sel(n=sizes)
-        curves |= with_limits(name, dims, scores.values, clipped)
+        curves |= with_limits(name, dims, scores.values, mean=share_over_documents)
     nulls = groups.get("null", xr.Dataset())
     for name in (name for name in WITH_F if name in nulls):
         for null in nulls["null"].values:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +19,7 @@ from geostat.datasets.tokens import head_indices
 from geostat.datasets.variable import with_limits
 from geostat.errors import shown_whole
 from geostat.runs.groups import ASSUMPTIONS, group_of
+from geostat.statistics.proportion import share_over_documents
 from geostat.topics.summary import as_line
 from geostat.topics.verdicts import counted_claims
 
@@ -105,9 +107,12 @@ def _select(data: xr.Dataset | xr.DataArray, indices: Mapping[str, int]) -> Any:
 
 def _scores(capture: xr.Dataset, indices: Mapping[str, int]) -> xr.Dataset:
     result = xr.Dataset(coords={"n": capture["n"]})
+    head = indices["layer"], indices["head"]
     for name in STATISTICS:
-        curves = _select(capture[name], indices).transpose("document", "n")
-        means = with_limits(name, ("n",), curves.values.astype(np.float64))
+        curves = capture[name].transpose("document", "layer", "head", "n")
+        # every head, for the dispersion that the interval of one head takes from all
+        scores, select = curves.values.astype(np.float64), itemgetter(head)
+        means = with_limits(name, ("n",), scores, select, share_over_documents)
         for part, (dims, values) in means.items():
             result[part] = (dims, values, dict(curves.attrs))
     return result

@@ -6,14 +6,16 @@ Source: arXiv 2602.01893, §4, Figure 5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
+import numpy as np
 import xarray as xr
-from scipy.special import stdtrit
 
+from geostat.datasets.separability import RANGES
 from geostat.datasets.variable import known
-from geostat.statistics.jackknife import LEVEL
 from geostat.topics.records import (
     Claim,
     Counts,
@@ -54,8 +56,9 @@ ALIKE: Final = 0.10
 def key_result(tree: xr.DataTree) -> KeyResult:
     """Return the key result on bounds, from Recall and the sharp bounds of the printed decay.
 
-    The share of values inside is compared with that of heads drawn from Model G, our random model;
-    KV heads are the sampling unit.
+    In each range of N, the paper's working sizes first, the share of values inside is compared with
+    that of heads drawn from Model G, our random model; KV heads are the sampling unit. *Mixed*: one
+    range holds, another fails.
     """
     data = tree["summary"].to_dataset()
     if "sharp" not in data["edition"].values or not float(
@@ -63,43 +66,76 @@ def key_result(tree: xr.DataTree) -> KeyResult:
     ):
         return unmeasured("bounds", "The sharp bounds of these assumptions were not evaluated.")
     sharp = data.sel(edition="sharp", gram="exponential")
-    inside, cells = float(sharp["recall_inside"]), int(sharp["recall_cells"])
-    outside = known(sharp["recall_outside"]) or 0.0
-    error, gap, gap_error, expected = (
-        known(sharp[f"recall_{name}"]) if f"recall_{name}" in sharp else None
-        for name in ("inside_se", "drawn_gap", "drawn_gap_se", "drawn_inside")
-    )
-    capture = tree["capture"].sizes
-    if capture["document"] < 2:  # no interval, so no value is known to lie outside
-        error = gap_error = None
-        outside = 0.0
-    excess = tree["envelope"].to_dataset().sel(edition="sharp", gram="exponential")["recall_excess"]
-    measured = excess.notnull().any("n_envelope").groupby("kv_head_of_head").any()
-    clusters = int(measured.sum())  # KV heads with both a measured Recall and a sharp bound
-    half = float(stdtrit(max(clusters - 1, 1), 0.5 + LEVEL / 2))
+    known_ranges = sharp["recall_by_range"].sel(measure="inside").notnull()
+    labels = [str(label) for label in sharp["size_range"].values[known_ranges.values]]
+    several = tree["capture"].sizes["document"] > 1
+    answers = [_answer(sharp, label) if several else "undetermined" for label in labels]
     answer: Settled = "undetermined"
-    if gap is not None and gap_error:  # an error of 0 has no information
-        if gap - half * gap_error > ALIKE:
-            answer = "fails"
-        elif gap + half * gap_error < ALIKE:
-            answer = "holds"
+    if {"holds", "fails"} <= set(answers):
+        answer = "mixed"
+    elif len(set(answers)) == 1:
+        answer = answers[0]
     verdicts = {
         "holds": "Recall lies inside the sharp bounds about as often as expected, or more often.",
         "fails": "Recall lies outside the sharp bounds more often than the assumptions predict.",
+        "mixed": "Recall is inside the sharp bounds as often as expected at only some N.",
         "undetermined": "Whether Recall lies inside the sharp bounds as often as expected is"
         " undetermined.",
     }
-    number = Number(
-        of="Recall inside sharp bounds, exponential decay",
-        value=inside,
-        lower=None if error is None else max(inside - half * error, 0.0),
-        upper=None if error is None else min(inside + half * error, 1.0),
-        expected=expected,
+    if answers[0] == "holds" and set(answers[1:]) == {"fails"}:
+        verdicts["mixed"] = (
+            f"At {labels[0]} Recall is inside the bounds as often as expected, elsewhere not."
+        )
+    number, *also = (_number(sharp, label, several=several) for label in labels)
+    excess = tree["envelope"].to_dataset().sel(edition="sharp", gram="exponential")["recall_excess"]
+    first, last = RANGES[labels[0]]
+    sizes = excess["n_envelope"]
+    tokens = tree["capture"]["tokens"]
+    counted = excess.notnull() & (sizes >= first) & (sizes <= last) & (sizes < tokens)
+    cells = int(counted.sum())
+    inside, outside = (
+        float(sharp["recall_by_range"].sel(measure=name, size_range=labels[0]))
+        for name in ("inside", "outside")
     )
-    holds, fails = round(inside * cells), round(outside * cells)
-    undetermined = cells - holds - fails
-    counts = Counts(of="values of heads and N", holds=holds, fails=fails, undetermined=undetermined)
-    return KeyResult("bounds", answer, verdicts[answer], number, counts)
+    holds, fails = round(inside * cells), round(outside * cells) if several else 0
+    counts = Counts(
+        of=f"values of heads at {labels[0]}",
+        holds=holds,
+        fails=fails,
+        undetermined=cells - holds - fails,
+    )
+    number = replace(number, of=f"Recall inside sharp bounds at {number.of}")
+    return KeyResult("bounds", answer, verdicts[answer], number, counts, also=tuple(also))
+
+
+def _answer(sharp: xr.Dataset, label: str) -> Settled:
+    """Return whether Recall lies inside about as often as expected in a range of N."""
+    lower, upper = (
+        known(_in_range(sharp, "drawn_gap", label, side)) for side in ("_lower", "_upper")
+    )
+    if lower is not None and lower > ALIKE:
+        return "fails"
+    return "holds" if upper is not None and upper < ALIKE else "undetermined"
+
+
+def _number(sharp: xr.Dataset, label: str, *, several: bool) -> Number:
+    """Return the share of Recall inside in a range of N; no limits with a single document."""
+    value, lower, upper = (
+        known(_in_range(sharp, "inside", label, end)) for end in ("", "_lower", "_upper")
+    )
+    return Number(
+        of=label,
+        value=value,
+        lower=lower if several else None,
+        upper=upper if several else None,
+        expected=known(_in_range(sharp, "drawn_inside", label)),
+    )
+
+
+def _in_range(bounds: xr.Dataset, measure: str, label: str, end: str = "") -> float:
+    """Return a mean of Recall over a range of N; NaN if it was not measured."""
+    by_range = bounds[f"recall_by_range{end}"].sel(size_range=label)
+    return float(by_range.reindex(measure=[measure]).item())
 
 
 BOUNDS: Final = (
@@ -113,9 +149,10 @@ left out, since they test nothing (docs/studies/bounds.md).
 
 
 def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, Tolerance]) -> str:
-    """Return the paragraph of a report on bounds, with widths, since wide bounds hold trivially."""
+    """Return the paragraph of a report on bounds by range of N, with interval scores, since wide
+    bounds hold trivially.
+    """
     editions, grams = ([str(name) for name in summary[axis].values] for axis in ("edition", "gram"))
-    several, drawn = int(summary.attrs["documents"]) > 1, "recall_drawn_inside" in summary
     parts = []
     for edition, gram, label in BOUNDS:
         if edition not in editions or gram not in grams:
@@ -123,33 +160,31 @@ def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, To
         selected = summary.sel(edition=edition, gram=gram)
         if not float(selected["recall_cells"]):
             continue
-        inside, outside, width = (
-            float(selected[f"recall_{name}"]) for name in ("inside", "outside", "width")
-        )
-        expected_inside, expected_outside = (
-            f" (expected {percent(float(selected[f'recall_drawn_{name}']), 0)})" if drawn else ""
-            for name in ("inside", "outside")
-        )
-        clearly = (
-            f"; {percent(outside, 0)}{expected_outside} lie clearly outside" if several else ""
-        )
-        parts.append(
-            f" {label} contain {percent(inside, 0)} of these values{expected_inside}{clearly}; the"
-            f" mean width is {two_decimals(width)}."
-        )
+        inside = _each_range(selected, "inside", "drawn_inside", partial(percent, digits=0))
+        scores = _each_range(selected, "score", "drawn_score", two_decimals)
+        parts.append(f" {label} contain {inside}; the interval score is {scores}.")
     notes = (
-        " Widths are on a scale from 0 to 1."
-        + " A value is clearly outside if it lies beyond the bounds by more than the 95% interval"
-        " over documents."
-        * several
-        + " Expected shares are those of heads simulated from Model G at these"
-        " fits, as if the assumptions were true as fitted." * drawn
+        " The interval score is the width, on a scale from 0 to 1, plus 40 times the distance of a"
+        " value outside (level 95%); lower is better."
+        + " Expected numbers are those of heads simulated from Model G at these fits, as if the"
+        " assumptions were true as fitted." * ("drawn_inside" in summary["measure"].values)
     )
     return (
         "Bounds on expected Recall are compared with"
         f" {int(summary['recall_cells'].max()):,} measured values, one for each head and selection"
         f" size N at the last query.{''.join(parts) or ' No bounds could be evaluated.'}{notes}"
     )
+
+
+def _each_range(bounds: xr.Dataset, measure: str, drawn: str, show: Callable[[float], str]) -> str:
+    """Return a mean of Recall in each range of N, with that of drawn heads if known, in words."""
+    parts = []
+    for label in RANGES:
+        value, expected = (_in_range(bounds, name, label) for name in (measure, drawn))
+        if np.isfinite(value):
+            brackets = f" (expected {show(expected)})" if np.isfinite(expected) else ""
+            parts.append(f"{show(value)}{brackets} at {label}")
+    return ", ".join(parts)
 
 
 @statement(

@@ -311,6 +311,8 @@ class KeyResult:
     claim: str = ""
     tokens: int | None = None
     """Visible tokens T of its layers, if layers see different numbers of tokens."""
+    also: tuple[Number, ...] = ()
+    """The same number at other sizes N."""
 
 
 SETTLED: Final[Mapping[str, Settled]] = {

@@ -28,7 +28,7 @@ from geostat.topics.records import (
     part_in_words,
     statement,
 )
-from reports.text.key_result import number_in_words, states, untrained_in_words
+from reports.text.key_result import numbers_in_words, states, untrained_in_words
 
 READING: Final[Mapping[int, str]] = {
     1: (
@@ -208,7 +208,7 @@ def as_line(result: Mapping[str, Any]) -> str:
     total = sum(counts.get(name, 0) for name in ANSWER_CODES)
     where = f"T = {result['tokens']:,}: " if result["tokens"] else ""
     line = f"{result['key']:13} {result['answer']:12}  {where}{result['verdict']}"
-    line += f" {number_in_words(result['number'])}"
+    line += f" {numbers_in_words(result)}"
     if total:
         words = states(counts["of"])
         line += f"; of {total:,} {counts['of']}" + ",".join(

@@ -19,7 +19,7 @@ from reports.page.svg import inline_svg
 from reports.run import Run, key_results
 from reports.text.key_result import (
     limits_in_words,
-    number_in_words,
+    numbers_in_words,
     sentence,
     states,
     untrained_in_words,
@@ -122,7 +122,7 @@ def _card(result: dict[str, Any], run: Run | None, suffix: str) -> Card:
         answer=result["answer"],
         symbol=SYMBOLS[result["answer"]],
         verdict=result["verdict"],
-        number=number_in_words(result["number"]),
+        number=numbers_in_words(result),
         limits=limits_in_words(result["number"]),
         strip=[
             (state, symbol, counts[state], states(counts["of"])[state])

@@ -104,7 +104,11 @@ def _uncertainty(run: Run, entry: Entry, card: Card | None) -> list[str]:
     """Return sentences on the interval, undetermined heads and kinds of text."""
     sentences = []
     if card is not None and card.limits:
-        units = "KV heads" if entry.key == "bounds" else run.counted("document")
+        units = (
+            "KV heads, simultaneous over the ranges of N"
+            if entry.key == "bounds"
+            else run.counted("document")
+        )
         kind = "band over all N, for" if entry.key in OF_BANDS else "interval over"
         sentences.append(f"{card.limits} is a 95% {kind} {units}.")
     elif card is not None:

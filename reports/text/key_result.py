@@ -26,6 +26,11 @@ def number_in_words(number: Mapping[str, Any]) -> str:
     return text
 
 
+def numbers_in_words(result: Mapping[str, Any]) -> str:
+    """Return the number of a key result, and the same at other sizes N, in words."""
+    return "; ".join(map(number_in_words, (result["number"], *result.get("also", ()))))
+
+
 def limits_in_words(number: Mapping[str, Any]) -> str:
     """Return the limits of a number's 95% interval, in words; empty without an interval.
 
@@ -46,8 +51,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     " mean cosine is {value}{tolerated}.",
     "weights": "Assumption 3, four phases of the weights, corrected for document noise: the {of} is"
     " {value} of heads.",
-    "bounds": "Bounds: {value} of the measured values of Recall lie inside the sharp bounds under"
-    " these assumptions{expected}.",
+    "bounds": "Bounds: the share of {of} is {value}{expected}.",
     "geometry": "The {of}, over values permuted among content tokens is {value}.",
 }
 """Sentence of each key result, with one number and its interval, for any answer."""
@@ -56,8 +60,8 @@ IN_PERCENT: Final = {"norms": 1, "weights": 0, "bounds": 0}
 
 
 def sentence(result: Mapping[str, Any], model: str) -> str:
-    """Return a key result as a sentence with one number and its 95% interval; the verdict if there
-    is no number.
+    """Return a key result as a sentence with one number and its 95% interval, followed by the same
+    number at other N; the verdict if there is no number.
 
     >>> number = {"of": "CV", "value": 0.2168, "lower": 0.209, "upper": 0.225}
     >>> number |= {"expected": None, "tolerated": 0.05}
@@ -71,19 +75,24 @@ def sentence(result: Mapping[str, Any], model: str) -> str:
     def shown(value: float) -> str:
         return percent(value, IN_PERCENT[key]) if key in IN_PERCENT else _digits(value)
 
-    value, lower, upper = (number[name] for name in ("value", "lower", "upper"))
-    known = lower is not None and upper is not None
-    limits = f" (95%: {shown(lower)} to {shown(upper)})" if known else ""
+    def with_limits(number: Mapping[str, Any]) -> str:
+        value, lower, upper = (number[name] for name in ("value", "lower", "upper"))
+        known = lower is not None and upper is not None
+        return shown(value) + (f" (95%: {shown(lower)} to {shown(upper)})" if known else "")
+
     expected, tolerated = number["expected"], number["tolerated"]
     text = SENTENCES[key].format(
         model=model,
         of=number["of"][:1].lower() + number["of"][1:],
-        value=f"{shown(value)}{limits}",
+        value=with_limits(number),
         tolerated="" if tolerated is None else f"; tolerated: {shown(tolerated)}",
         expected=""
         if expected is None
         else f"; {shown(expected)} are expected if the fitted assumptions hold",
     )
+    for other in result.get("also", ()):
+        text += f" At {other['of']}: {with_limits(other)}"
+        text += f"; expected: {shown(other['expected'])}." if other["expected"] is not None else "."
     return f"Layers that see {result['tokens']:,} tokens: {text}" if result["tokens"] else text
 
 

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 
 from reports.figures import style
 from reports.figures.plan import Caption, Numbers, planned
-from reports.figures.shapes import COMPARED, cells, line, rungs
+from reports.figures.shapes import COMPARED, band, line, marks
 from reports.run import SCORES, SYMBOLS, Run, each, measured_gram_note, with_limits
 from reports.tables.table import (
     Cell,
@@ -28,10 +28,12 @@ from reports.tables.table import (
     labels,
     missing,
     mixed,
+    number,
     numbers,
     percentages,
     share,
     text,
+    whole,
 )
 from reports.text.number import MISSING, count, percent, rounded
 from reports.topics.entry import Entry
@@ -41,85 +43,171 @@ def _in_percent(value: float, _: object) -> str:
     return f"{100 * value:.0f}%"
 
 
-def figure_coverage(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
-    """Draw, for P and R on two axes, the share of heads inside their bounds by edition and Gram
-    (rows) and N (columns).
+COLUMNS: Final = {"exponential": "exponential decay", "offset": "decay to an offset"}
+"""Words for the fitted Grams, the columns of the figure."""
+
+
+def figure_coverage(axes: np.ndarray, run: Run) -> np.ndarray:
+    """Draw the share of heads inside their bounds against N, measured and expected: P and R in
+    rows, fitted Grams in columns.
     """
-    pairs = run.bounds
-    for axis, (statistic, title) in zip(axes, SCORES.items(), strict=True):
-        inside = run.envelope[f"{statistic}_inside_by_size"]
-        rows = np.array([inside.sel(edition=edition, gram=gram).values for edition, gram in pairs])
-        known = np.isfinite(rows).any(axis=0)
-        sizes = inside["n_envelope"].values[known]
-        image = cells(axis, rows[:, known], 1.0)
-        axis.invert_yaxis()
-        names = [f"{edition}, {gram} Gram" for edition, gram in pairs]
-        axis.set_yticks(np.arange(len(pairs)) + 0.5, names)
-        step = 2 if style.narrow(axis) else 1
-        written = [f"{size:,}" for size in sizes[::step]]
-        axis.set_xticks(np.arange(0, len(sizes), step) + 0.5, written, rotation=90)
-        axis.set_title(f"{title}: heads inside")
-    scale: style.Kwargs = {
-        "format": _in_percent,
-        "ticks": [0, 0.5, 1],
-        "pad": 0.015,
-        "fraction": 0.03,
-    }
-    axes[0].figure.colorbar(image, ax=list(axes), **scale)
-    axes[-1].set_xlabel("selected tokens $N$")
+    for row, (statistic, title) in zip(axes, SCORES.items(), strict=True):
+        for axis, (gram, words) in zip(row, COLUMNS.items(), strict=True):
+            pairs = [pair for pair in run.bounds if pair[1] == gram]
+            for edition in (edition for edition, _ in pairs):
+                _curves_inside(axis, run, statistic, edition, gram)
+            style.size_axis(axis, float(run.tokens), "selected tokens $N$ (log)", few=True)
+            axis.set_ylim(-0.02, 1.03)
+            axis.yaxis.set_major_formatter(_in_percent)
+            axis.set_title(f"{title}, {words}")
+    style.legend_shared(axes[-1])
     return axes
 
 
-@planned(
-    figure_coverage,
-    "Where do the bounds hold, head by head?",
-    lambda run: 1.7 + 0.36 * len(run.bounds),
-    grid=(2, 1),
-)
+def _curves_inside(axis: Axes, run: Run, statistic: str, edition: str, gram: str) -> None:
+    """Draw measured and expected shares inside the bounds; printed bounds without a band."""
+    sharp = edition == "sharp"
+    inside = run.envelope[f"{statistic}_inside_by_size"].sel(edition=edition, gram=gram)
+    known = np.isfinite(inside.values)
+    n = inside["n_envelope"].values[known]
+    look: style.Kwargs = {"color": style.BLUE, "marker": ".", "linewidth": 1.6}
+    if not sharp:
+        look = {"color": style.ORANGE, "linestyle": style.DASH_DOTTED, "linewidth": 1.2}
+    axis.plot(n, inside.values[known], label=f"measured, {edition} bounds", **look)
+    name = f"{statistic}_by_n"
+    if not sharp or name not in run.summary:
+        return
+    by_n = run.summary.sel(edition=edition, gram=gram).sel(n_envelope=n)
+    for measure, colour, shade in (
+        ("inside", style.BLUE, 0.18),
+        ("drawn_inside", style.BLACK, 0.12),
+    ):
+        if measure not in by_n["measure"].values:
+            continue
+        of = by_n.sel(measure=measure)
+        if measure == "drawn_inside":
+            label = "expected, sharp bounds"
+            axis.plot(n, of[name], color=colour, linestyle=style.DASHED, linewidth=1.2, label=label)
+        band(axis, n, of[f"{name}_lower"].values, of[f"{name}_upper"].values, colour, shade)
+
+
+@planned(figure_coverage, "At which N do the bounds hold?", 5.0, grid=(2, 2))
 def caption_coverage(run: Run) -> Caption:
-    """Return the caption of the coverage map."""
+    """Return the caption of the curves of coverage."""
+    bands = "recall_by_n" in run.summary
     description = (
         f"Share of {run.counted('head')} whose measured curve (mean over {run.counted('document')})"
-        " lies within the bounds of the head, at each N between 1 and T. Rows: edition of the"
-        " theory (printed: the paper’s formulas as printed; sharp: pairwise bounds under"
-        " Model G, our random model) and Gram matrix, the matrix of cosines: fitted exponential,"
-        " fitted form with an offset, or measured in the head. The bounds hold for expectations,"
-        f" so a single head may lie outside.{measured_gram_note(run)} Look for: rows near 100%."
+        " lies within the bounds of the head, at each N between 1 and T. Editions of the theory:"
+        " printed, the paper’s formulas as printed; sharp, pairwise bounds under Model G, our"
+        " random model. Columns: fitted form of similarity. The bounds hold for expectations, so a"
+        " single head may lie outside."
+        + " Expected: heads simulated from Model G at the same fits. Bands: 95%, simultaneous over"
+        " N, clustered by KV head."
+        * bands
+        + f"{measured_gram_note(run)} Look for: a measured curve that leaves the expected one."
     )
     say = Numbers()
     fitted = [pair for pair in run.bounds if pair[1] != "measured"] or run.bounds
     parts = [_inside_in_words(run, say, *pair) for pair in fitted]
     expected = " (in brackets: expected if the fitted assumptions hold)"
     finding = (
-        f"Share of cells (head, N) inside{expected * any('(' in part for part in parts)}:"
-        f" {'; '.join(parts)}."
+        f"Share of heads inside{expected * any('(' in part for part in parts)}: {'; '.join(parts)}."
     )
-    for edition, gram in fitted:
-        inside = run.envelope["recall_inside_by_size"].sel(edition=edition, gram=gram)
-        if edition == "printed" or not np.isfinite(inside.values).any():
-            continue
-        lowest, where = float(inside.min()), f"{edition}, {gram}"
-        size = int(inside["n_envelope"].values[int(np.nanargmin(inside.values))])
-        if lowest < 1:
-            finding += (
-                f" For {edition} bounds and the {gram} Gram, Recall lies outside most often at N ="
-                f" {say.whole(f'N of most misses, {where}', size)}: in"
-                f" {say.percent(f'heads missed there, {where}', 1 - lowest, 0)} of heads."
-            )
     return Caption(description, finding, say.all)
 
 
 def _inside_in_words(run: Run, say: Numbers, edition: str, gram: str) -> str:
-    """Return measured and expected shares inside the bounds of an edition and Gram, in words."""
-    selected, scores = run.summary.sel(edition=edition, gram=gram), []
-    for name in SCORES:
-        where = f"{name}_inside, {edition}, {gram}"
-        words = f"{name.capitalize()} {say.percent(where, float(selected[f'{name}_inside']))}"
-        drawn = float(selected.get(f"{name}_drawn_inside", np.nan))
-        if np.isfinite(drawn):
-            words += f" ({say.percent(f'{where}, expected', drawn)})"
-        scores.append(words)
-    return f"{edition} bounds, {gram} Gram: {', '.join(scores)}"
+    """Return measured and expected shares of Recall inside the bounds of an edition and Gram, by
+    range of N, in words; over all N for runs of an earlier geostat.
+    """
+    selected, parts = run.summary.sel(edition=edition, gram=gram), []
+    if "recall_by_range" not in selected:
+        words = say.percent(f"inside, {edition}, {gram}", float(selected["recall_inside"]), 0)
+        return f"{edition} bounds, {gram} Gram: Recall {words}"
+    for label in selected["size_range"].values:
+        means = selected["recall_by_range"].sel(size_range=label)
+        shares = [
+            float(means.reindex(measure=[name]).item()) for name in ("inside", "drawn_inside")
+        ]
+        if not np.isfinite(shares[0]):
+            continue
+        where = f"inside, {edition}, {gram}, {label}"
+        words = say.percent(where, shares[0], 0)
+        if np.isfinite(shares[1]):
+            words += f" ({say.percent(f'{where}, expected', shares[1], 0)})"
+        parts.append(f"{words} at {label}")
+    return f"{edition} bounds, {gram} Gram: Recall {', '.join(parts)}"
+
+
+def _ranges(run: Run) -> list[Table]:
+    """Return the table of coverage by range of N; none for runs of an earlier geostat."""
+    if "recall_by_range" not in run.summary:
+        return []
+    rows = [
+        run.summary.sel(edition=edition, gram=gram, size_range=label)
+        .assign_coords(score=symbol)
+        .assign(
+            {
+                f"by_range{end}": run.summary[f"{name}_by_range{end}"].sel(
+                    edition=edition, gram=gram, size_range=label
+                )
+                for end in ("", "_lower", "_upper")
+            }
+        )
+        for name, symbol in (("recall", "$R$"), ("precision", "$P$"))
+        for edition, gram in run.bounds
+        if gram != "measured"
+        for label in run.summary["size_range"].values
+    ]
+    rows = [row for row in rows if np.isfinite(row["by_range"].sel(measure="inside"))]
+    columns = [
+        Column("score", lambda row: mixed(row["score"].item()), "l"),
+        labels("edition", "edition"),
+        labels("Gram", "gram"),
+        Column("N", lambda row: mixed(row["size_range"].item()), "l"),
+        Column("inside", partial(_of_range, measure="inside", show=_share_of)),
+        Column("expected", partial(_of_range, measure="drawn_inside", show=_share_of)),
+        Column("expected − inside (95%)", _gap_of_range),
+        Column("width", partial(_of_range, measure="width", show=partial(number, digits=2))),
+        Column(
+            "interval score", partial(_of_range, measure="score", show=partial(number, digits=2))
+        ),
+        Column(
+            "expected score",
+            partial(_of_range, measure="drawn_score", show=partial(number, digits=2)),
+        ),
+    ]
+    caption = (
+        f"Share of {run.counted('head')} inside their bounds, mean over the sizes N of a range;"
+        " expected: heads simulated from Model G at the same fits. In"
+        " brackets: 95% interval over KV heads, simultaneous over the ranges. N ≤ 4: the paper’s"
+        " working sizes, without the trivial N = 1. Width: distance between the bounds, clipped to"
+        " [0, 1]. Interval score (Gneiting & Raftery 2007): width plus 40 times the distance of a"
+        " value outside, for a level of 95%; lower is better, so narrow bounds do not lose by being"
+        " narrow alone."
+    )
+    title = "At which N do the bounds hold?"
+    return [Table.of("coverage_by_range", title, caption, columns, rows)]
+
+
+def _share_of(value: float) -> Cell:
+    return share(value, percent(value))
+
+
+def _of_range(row: xr.Dataset, measure: str, show: Callable[[float], Cell]) -> Cell:
+    value = float(row["by_range"].reindex(measure=[measure]).item())
+    return show(value) if math.isfinite(value) else missing()
+
+
+def _gap_of_range(row: xr.Dataset) -> Cell:
+    gap, low, high = (
+        float(row[f"by_range{end}"].reindex(measure=["drawn_gap"]).item())
+        for end in ("", "_lower", "_upper")
+    )
+    if not math.isfinite(gap):
+        return missing()
+    limits = f" ({_points(100 * low)} to {_points(100 * high)})" if math.isfinite(low) else ""
+    return mixed(f"{_points(100 * gap)}{limits}")
 
 
 def _coverage(run: Run) -> Table:
@@ -217,51 +305,79 @@ WORDS = {"recall": "Recall", "precision": "Precision"}
 FITTED = {"weights": "fitted weights", "norms": "constant norms", "similarity": "fitted similarity"}
 
 
-def figure_costs(axes: Axes, run: Run) -> Axes:
-    """Draw the cost of each fitted ingredient, the loss of coverage of the sharp bounds."""
-    rungs(axes, run.needed("ingredients"), "swap", FITTED_IN, "cost")
-    axes.xaxis.set_major_formatter(_in_percent)
-    axes.set_xlabel("values that leave the sharp bounds (percentage points)")
-    axes.set_title("Fitted instead of measured")
+COST_LINES: Final[dict[str, tuple[str, str]]] = {
+    "all but norms": (style.GREY, "^"),
+    "all but similarity": (style.VERMILLION, "s"),
+    "all but weights": (style.BLUE, "o"),
+    "none": (style.BLACK, "D"),
+}
+"""Colour and marker of each swap."""
+
+
+def figure_costs(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
+    """Draw the cost of each fitted ingredient, the loss of coverage of the sharp bounds, against N:
+    P and R on two axes.
+    """
+    data = run.needed("costs_by_n")
+    n = data["n_envelope"].values.astype(np.float64)
+    for axis, (score, title) in zip(axes, SCORES.items(), strict=True):
+        for index, (swap, (colour, marker)) in enumerate(COST_LINES.items()):
+            look: style.Kwargs = {"color": colour, "marker": marker, "capsize": 2.5}
+            at = n * 1.09 ** (index - 1.5)  # side by side
+            marks(
+                axis,
+                data.sel(swap=swap),
+                f"{score}_cost_by_n",
+                at,
+                **look,
+                label=f"{FITTED_IN[swap]} fitted",
+                linewidth=0.9,
+            )
+        axis.axhline(0, color=style.GREY, linewidth=0.8)
+        axis.set_xscale("log")
+        axis.set_xticks(n, [f"{int(size):,}" for size in n])
+        axis.set_xticks([], minor=True)
+        axis.yaxis.set_major_formatter(_in_percent)
+        axis.set(xlabel="selected tokens $N$ (log)", title=title)
+    axes[0].set_ylabel("values that leave the sharp bounds")
+    style.legend_shared(axes)
     return axes
 
 
-@planned(
-    figure_costs, "Which assumption costs the bounds most?", 2.9, grid=(1, 1), group="ingredients"
-)
+@planned(figure_costs, "Which assumption costs the bounds most?", 3.4, group="costs_by_n")
 def caption_costs(run: Run) -> Caption:
     """Return the caption of the costs of assumptions."""
-    data = run.needed("ingredients")
-    interval = "; bars: 95% over documents, fits held" if run.documents > 1 else ""
+    data = run.needed("costs_by_n")
+    interval = "; bars: 95% over documents, simultaneous over N" if run.documents > 1 else ""
     description = (
-        "Cost: share of values (head, N) inside the sharp bounds with measured weights, norms and"
+        "Cost: share of heads inside the sharp bounds at N with measured weights, norms and"
         f" similarity, minus the share with one of them, or all, fitted; {run.counted('head')},"
-        f" {run.counted('document')}, N ="
-        f" {', '.join(map(str, data['n_envelope'].values))}{interval}. Measured norms and cosines"
+        f" {run.counted('document')}, N = {_sizes(data)}{interval}. Measured norms and cosines"
         " are means over documents, by position and by lag; this is not the measured Gram of the"
         " coverage, which tests nothing. Fitted weights are one profile for all documents, so their"
         " cost includes differences between documents. Costs do not add up, because the effects of"
         " two fits can cancel. A negative cost means that more values lie inside with the fit. Look"
-        " for: marks right of 0."
+        " for: marks above 0."
     )
     say, sentences = Numbers(), []
-    fitted = {
-        swap: words
-        for swap, words in FITTED_IN.items()
-        if swap in data["swap"].values and swap != "none"
-    }
     for score, word in WORDS.items():
-        inside = float(data[f"{score}_inside"].sel(swap="all"))
-        whole = say.percent(f"{score}, all measured", inside)
-        parts = [
-            f"{words} {_cost(say, data.sel(swap=swap), score, words)}"
-            for swap, words in fitted.items()
-        ]
-        sentences.append(
-            f"{word}: {whole} of values lie inside with all measured. Cost in percentage points of"
-            f" fitted {', '.join(parts)}."
-        )
+        parts = []
+        for size, of_size in costs_at(data).items():
+            costs_of = [
+                f"{words} {_cost(say, of_size.sel(swap=swap), score, f'{words}, N = {size}')}"
+                for swap, words in FITTED_IN.items()
+                if swap != "none"
+            ]
+            parts.append(f"N = {say.whole(f'N of the cost, {score}', size)}: {', '.join(costs_of)}")
+        sentences.append(f"Cost for {word} in percentage points, {'; '.join(parts)}.")
     return Caption(description, " ".join(sentences), say.all)
+
+
+def costs_at(data: xr.Dataset) -> dict[int, xr.Dataset]:
+    """Return the costs at each N of /ingredients, named as those over all N."""
+    names = {str(name): str(name).replace("_by_n", "") for name in data if "_by_n" in str(name)}
+    by_n = data[list(names)].rename(names)
+    return {int(size): by_n.sel(n_envelope=size) for size in data["n_envelope"].values}
 
 
 def _cost(say: Numbers, data: xr.Dataset, score: str, fitted: str) -> str:
@@ -334,6 +450,8 @@ def costs(run: Run) -> list[str]:
     data, sentences = swaps(run), []
     if data is None:
         return []
+    if run.costs_by_n is not None:
+        return [_highest_by_n(run.costs_by_n, score, word) for score, word in WORDS.items()]
     for score, word in WORDS.items():
         names, cost = costliest(data, score), data[f"{score}_cost"]
         points = [f"{100 * float(cost.sel(swap=f'all but {name}')):.1f}" for name in names]
@@ -346,6 +464,53 @@ def costs(run: Run) -> list[str]:
         following = f"; next by {FITTED[names[1]]}: {points[1]}" if names[1:] else ""
         sentences.append(f"{most}{following}.")
     return sentences
+
+
+def _highest_by_n(data: xr.Dataset, score: str, word: str) -> str:
+    """Return a sentence: the assumption with the highest cost at each N."""
+    parts = []
+    for size, of_size in costs_at(data).items():
+        name = next(iter(costliest(of_size, score)), None)
+        if name is None:
+            parts.append(f"no assumption clearly at N = {size:,}")
+        else:
+            cost = 100 * float(of_size[f"{score}_cost"].sel(swap=f"all but {name}"))
+            parts.append(f"{FITTED[name]} at N = {size:,} ({_points(cost)} percentage points)")
+    return f"Highest cost for {word}: {', '.join(parts)}."
+
+
+def _costs_table(run: Run) -> list[Table]:
+    """Return the table of costs at each N; none for runs of an earlier geostat."""
+    data = run.costs_by_n
+    if data is None:
+        return []
+    rows = [
+        of_size.rename(
+            {name: str(name).removeprefix(f"{score}_") for name in of_size if score in str(name)}
+        ).assign_coords(score=symbol)
+        for score, symbol in (("recall", "$R$"), ("precision", "$P$"))
+        for of_size in costs_at(data).values()
+    ]
+    columns = [
+        Column("score", lambda row: mixed(row["score"].item()), "l"),
+        Column("N", lambda row: whole(float(row["n_envelope"]))),
+        Column("all measured: inside", lambda row: _share_of(float(row["inside"].sel(swap="all")))),
+        *(
+            Column(
+                f"cost of {words} fitted",
+                lambda row, swap=swap: estimate(row.sel(swap=swap), "cost"),  # type: ignore[misc]
+            )
+            for swap, words in FITTED_IN.items()
+        ),
+    ]
+    caption = (
+        f"Cost of fitted ingredients at each N: share of {run.counted('head')} inside the sharp"
+        " bounds with all ingredients measured, minus the share with this ingredient, or all three,"
+        f" fitted (± one standard error over documents, fits held fixed). {' '.join(costs(run))}"
+    )
+    return [
+        Table.of("costs_by_n", "Which assumption costs most at each N?", caption, columns, rows)
+    ]
 
 
 def costliest(data: xr.Dataset, statistic: str) -> list[str]:
@@ -363,33 +528,6 @@ def costliest(data: xr.Dataset, statistic: str) -> list[str]:
     return [first, second] if float(lower[1]) > 0 else [first]
 
 
-def with_offset(run: Run) -> list[str]:
-    """Return a sentence: coverage and width of the sharp bounds with an offset in the similarity,
-    compared with exponential decay, and the expected coverage; empty without both Grams.
-    """
-    grams = ("exponential", "offset")
-    needed = {f"{score}_{name}" for score in WORDS for name in ("inside", "width")}
-    if not ({("sharp", gram) for gram in grams} <= set(run.bounds) and needed <= set(run.summary)):
-        return []
-    parts = []
-    for score, word in WORDS.items():
-        shares, widths, expected = [], [], []
-        for gram in grams:
-            bounds = run.summary.sel(edition="sharp", gram=gram)
-            shares.append(float(bounds[f"{score}_inside"]))
-            widths.append(float(bounds[f"{score}_width"]))
-            drawn = float(bounds.get(f"{score}_drawn_inside", np.nan))
-            expected.append(f" (expected {percent(drawn, 0)})" if math.isfinite(drawn) else "")
-        if not np.isfinite(shares + widths).all():
-            return []
-        parts.append(
-            f"{percent(shares[1], 0)} of {word} values{expected[1]} lie inside, instead of"
-            f" {percent(shares[0], 0)}{expected[0]}, width {widths[1]:.2f} instead of"
-            f" {widths[0]:.2f}"
-        )
-    return [f"With similarity that decays to an offset instead of 0: {'; '.join(parts)}."]
-
-
 def every_cost(run: Run) -> list[str]:
     """Return a sentence with the costs of fitted ingredients for Recall; empty if unknown."""
     data, known = swaps(run), _costs(run)
@@ -403,17 +541,21 @@ def every_cost(run: Run) -> list[str]:
         parts.append(f"{FITTED[name]} {_points(value)}{f' ({brackets})' if brackets else ''}")
     measured = percent(float(data["recall_inside"].sel(swap="all")))
     return [
-        f"With all ingredients measured, {measured} lie inside (N = {_sizes(data)}). Cost of one"
-        f" fitted ingredient, in percentage points: {', '.join(parts)}. Costs do not add up."
+        f"With all ingredients measured, {measured} lie inside (mean over N = {_sizes(data)}). Cost"
+        f" of one fitted ingredient, in percentage points: {', '.join(parts)}. Costs do not add up."
     ]
 
 
 def cost_in_short(run: Run, name: str) -> str:
-    """Return the cost of one fitted ingredient for its card; empty if unknown."""
+    """Return the cost of one fitted ingredient for its card, at each N if stored; "" if unknown."""
     value, limits = _costs(run).get(name, (None, ""))
     if value is None:
         return ""
     scope = " (with differences between documents)" if name == "weights" else ""
+    if run.costs_by_n is not None:
+        by_n = run.costs_by_n["recall_cost_by_n"].sel(swap=f"all but {name}")
+        points = ", ".join(_points(100 * cost) for cost in by_n.values.tolist())
+        return f"Cost to bounds{scope} at N = {_sizes(run.costs_by_n)}: {points}"
     brackets = f" ({limits})" if limits else ""
     return f"Cost to bounds{scope}: {_points(value)}{brackets}"
 
@@ -439,14 +581,14 @@ def _points(value: float) -> str:
 
 
 def remarks(run: Run) -> list[str]:
-    """Return sentences: coverage with an offset, costs of assumptions, and the highest cost."""
+    """Return sentences: costs of assumptions, and the highest cost."""
     most = costs(run)
     if any(FITTED["weights"] in sentence for sentence in most):
         most.append(
             "Fitted weights are one profile for all documents, so their cost includes differences"
             " between documents, even if the four phases are true."
         )
-    return with_offset(run) + every_cost(run) + most
+    return every_cost(run) + most
 
 
 def curve_bounds(axes: Axes, run: Run) -> None:
@@ -462,7 +604,7 @@ def curve_bounds(axes: Axes, run: Run) -> None:
 
 def tables(run: Run) -> list[Table]:
     """Return the tables of coverage and, if the run has them, of costs of assumptions."""
-    return [_coverage(run), *_ingredients(run)]
+    return [_coverage(run), *_ranges(run), *_ingredients(run), *_costs_table(run)]
 
 
 ENTRIES: Final = (
@@ -471,7 +613,7 @@ ENTRIES: Final = (
         short="Bounds",
         question="Do the bounds hold, and which assumption costs them most?",
         figures=("coverage", "costs", "predictive", "ladder"),
-        tables=("coverage", "ingredients", "predictive"),
+        tables=("coverage_by_range", "coverage", "costs_by_n", "ingredients", "predictive"),
         rows=("envelopes",),
         remarks=remarks,
         card="Bounds",

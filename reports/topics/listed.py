@@ -46,7 +46,8 @@ _FIGURES: Final = (
 _TABLES: Final = (
     *("scoreboard", "verdicts", "verdict_layers", "verdict_heads", "norms", "compressed"),
     *("sinks", "sink_tokens", "similarity", "weights", "rivals", "depth", "pooled"),
-    *("separability", "coverage", "ingredients", "predictive", "predictive_check", "sink"),
+    *("separability", "coverage_by_range", "coverage", "costs_by_n", "ingredients"),
+    *("predictive", "predictive_check", "sink"),
     *("regimes", "regime_sweep", "separable", "effective", "effective_sets", "effective_curves"),
     *("head_function", "head_prediction", "head_needs", "budgets", "regime_cuts", "contexts"),
     *(

@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import ndtri
 
-from geostat.bounds.gaps import clustered_share, drawn_curves
+from geostat.bounds.gaps import clustered_mean, drawn_curves
 from geostat.bounds.head import FittedHead
+from geostat.bounds.overall import band_limits
 from geostat.datasets.separability import WITH_F
 from theory.evaluate.simulate import simulate
 from theory.head.gram import offset_exponential
@@ -65,7 +67,8 @@ CLUSTER = np.array([0, 0, 1, 1])
 def share_of(true: np.ndarray, counted: np.ndarray) -> tuple[float, float]:
     """Return the share of cells, (layer, head, n), and its error."""
     cells = (xr.DataArray(x, dims=("layer", "head", "n_envelope")) for x in (true, counted))
-    share, error = clustered_share(*cells, CLUSTER[: true.shape[1]])
+    sums = (array.sum("n_envelope") for array in cells)
+    share, error, _ = clustered_mean(*sums, CLUSTER[: true.shape[1]])
     return float(share), float(error)
 
 
@@ -95,3 +98,58 @@ def test_intervals_of_a_share_cover_it():
         share, error = share_of(true, np.ones_like(true))
         covered.append(abs(share - 2 / 3) < 1.96 * error)
     assert 0.91 < np.mean(covered) < 0.98
+
+
+def correlated(
+    shares: np.ndarray, runs: int, layers: int, random: np.random.Generator
+) -> xr.DataArray:
+    """Return cells inside, (gram, layer, head, n_envelope), of `runs` runs, as Grams.
+
+    A layer has nine heads of three KV heads. Half of the variance behind a cell is its KV head's;
+    neighbouring sizes correlate by 0.9.
+    """
+
+    def along_sizes(heads: int) -> np.ndarray:
+        z = random.standard_normal((runs, layers, heads, shares.size))
+        for size in range(1, shares.size):
+            z[..., size] = 0.9 * z[..., size - 1] + np.sqrt(1 - 0.81) * z[..., size]
+        return z
+
+    z = (np.repeat(along_sizes(3), 3, axis=2) + along_sizes(9)) / np.sqrt(2)
+    return xr.DataArray(
+        (z < ndtri(shares)).astype(float), dims=("gram", "layer", "head", "n_envelope")
+    )
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.07, 0.95), (0.02, 0.99)])
+def test_bands_cover_the_whole_curve_over_n(low, high):
+    """Simultaneous coverage of 20 correlated sizes; t alone covers shares from 0.02 in 78%."""
+    random, shares = np.random.default_rng(5), np.linspace(high, low, 20)
+    inside, drawn = (correlated(shares, 200, 30, random) for _ in range(2))
+    values = xr.concat(
+        [inside, drawn - inside], xr.IndexVariable("measure", ["inside", "drawn_gap"])
+    )
+    limits = band_limits(
+        *clustered_mean(values, xr.ones_like(values), np.repeat(range(3), 3)), "n_envelope"
+    )
+    truth = xr.DataArray([shares, 0 * shares], dims=("measure", "n_envelope"))
+    covered = (limits["_lower"] <= truth) & (truth <= limits["_upper"])
+    for coverage in covered.all("n_envelope").mean("gram"):
+        assert float(coverage) >= 0.93
+    assert float(covered.mean()) > 0.99  # a single size: far above 95%
+    pointwise = abs(limits[""] - truth) < 1.96 * limits["_se"]
+    assert (pointwise.all("n_envelope").mean("gram") < 0.75).all()
+
+
+def test_a_share_of_one_has_an_interval_and_a_gap_of_no_error_has_none():
+    values = xr.DataArray(
+        np.ones((2, 4, 9, 3)),
+        dims=("measure", "layer", "head", "n_envelope"),
+        coords={"measure": ["inside", "drawn_gap"]},
+    )
+    limits = band_limits(
+        *clustered_mean(values, xr.ones_like(values), np.repeat(range(3), 3)), "n_envelope"
+    )
+    assert_allclose(limits["_upper"].sel(measure="inside"), 1)
+    assert (limits["_lower"].sel(measure="inside") < 0.7).all()  # 12 KV heads
+    assert limits["_lower"].sel(measure="drawn_gap").isnull().all()

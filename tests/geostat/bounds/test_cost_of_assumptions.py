@@ -85,21 +85,30 @@ def test_shares_costs_and_errors_equal_the_document_jackknife(tree, swapped):
     bounds = {place: recall_of(tree, *place, n) for place in heads}
     documents = np.arange(curves.shape[2])
 
-    def shares(keep: np.ndarray) -> np.ndarray:
-        """Return the share of Recall inside by swap, over some documents."""
+    def by_n(keep: np.ndarray) -> np.ndarray:
+        """Return the share of Recall inside by swap and N, over some documents."""
         inside = []
         for place in heads:
             curve = curves[place][keep].mean(axis=0)
             ends = ((x if x.shape[1] == 1 else x[:, keep]).mean(axis=1) for x in bounds[place])
             inside.append([(low <= curve) & (curve <= high) for low, high in ends])
-        return np.mean(inside, axis=(0, 2))
+        return np.mean(inside, axis=0)
 
     def error(replicates: np.ndarray) -> np.ndarray:
         deviation = replicates - replicates.mean(axis=0)
         return np.sqrt((len(documents) - 1) / len(documents) * (deviation**2).sum(axis=0))
 
-    all_documents = shares(documents >= 0)
-    replicates = np.array([shares(documents != k) for k in documents])
+    whole, without = by_n(documents >= 0), np.array([by_n(documents != k) for k in documents])
+    assert_allclose(swapped["recall_inside_by_n"], whole)
+    cost, costs = whole[0] - whole, without[:, :1] - without
+    assert_allclose(swapped["recall_cost_by_n"], cost, atol=1e-12)
+    assert_allclose(swapped["recall_cost_by_n_se"], error(costs), atol=1e-12)
+    half_width = stats.t(len(documents) - 1).ppf(0.5 + 0.95 ** (1 / n.size) / 2) * error(costs)
+    assert_allclose(swapped["recall_cost_by_n_upper"], cost + half_width, atol=1e-9)
+    first, second = 1 + np.argsort(-cost[1:4], axis=0)[:2]
+    lead = cost[first, np.arange(n.size)] - cost[second, np.arange(n.size)]
+    assert_allclose(swapped["recall_lead_by_n"], lead, atol=1e-12)
+    all_documents, replicates = whole.mean(axis=-1), without.mean(axis=-1)
     assert_allclose(swapped["recall_inside"], all_documents)
     cost, costs = all_documents[0] - all_documents, replicates[:, :1] - replicates
     assert_allclose(swapped["recall_cost"], cost)
@@ -199,3 +208,15 @@ def test_a_cell_counts_in_all_swaps_or_in_none(tree):
     alone = swap_ingredients(first_head, points=3)
     for name in ("recall_inside", "recall_cost", "precision_cost_se", "recall_width"):
         assert_allclose(result[name], alone[name], atol=1e-12)
+
+
+def test_the_mean_of_costs_over_n_is_the_cost(swapped):
+    for statistic in ("precision", "recall"):
+        by_n = swapped[f"{statistic}_cost_by_n"]
+        assert by_n.dims == ("swap", "n_envelope")
+        assert_allclose(by_n.mean("n_envelope"), swapped[f"{statistic}_cost"], atol=1e-12)
+        assert_allclose(by_n.sel(swap="all"), 0)
+        pointwise = stats.t(2).ppf(0.975) * swapped[f"{statistic}_cost_by_n_se"]
+        width = swapped[f"{statistic}_cost_by_n_upper"] - by_n
+        assert (width >= pointwise - 1e-12).all()  # simultaneous over five sizes
+        assert (width[1:] > 1.5 * pointwise[1:]).any()

@@ -5,8 +5,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from support.spine import LENGTH, Finished
 from support.synthetic import capture_of
 
+from empirical.measure.selection import DENSE as SELECTION_DENSE
 from geostat.bounds.overall import overall
-from geostat.datasets.separability import WITH_F
+from geostat.datasets.separability import DENSE, RANGES, WITH_F
 
 POSITIONS = 10
 
@@ -23,7 +24,8 @@ def constructed_run(documents: int = 3) -> xr.DataTree:
     curves, curve = {"precision": values, "recall": values.copy()}, ("layer", "head", "n_envelope")
     capture = capture_of(curves, {"n": n, "position": np.arange(POSITIONS)}, [POSITIONS, 4])
     grams = ["exponential", "offset"]
-    envelope = xr.Dataset(coords={"edition": ["sharp"], "gram": grams, "n_envelope": n})
+    coords = {"edition": ["sharp"], "gram": grams, "n_envelope": n}
+    envelope = xr.Dataset(coords=coords | {"kv_head_of_head": ("head", [0, 1])})
     for statistic in WITH_F:
         envelope[statistic] = (curve, values.mean(axis=0))
         for part, value in (("lower", 0.2), ("upper", 0.8), ("excess", 0.0), ("outside", False)):
@@ -172,3 +174,55 @@ def test_the_gap_of_drawn_and_measured_heads_is_clustered_by_kv_head(finished: F
     for name in ("precision", "recall"):
         assert_array_equal(of_drawn[f"{name}_drawn_gap"], 0)
         assert_allclose(of_drawn[f"{name}_inside_se"], of_drawn[f"{name}_drawn_inside_se"])
+
+
+def test_curves_and_ranges_are_means_over_their_sizes(finished: Finished, result):
+    envelope = finished.tree["envelope"].to_dataset()
+    n = envelope["n_envelope"].values
+    inner = (n > 1) & (n < LENGTH)
+    for name in ("precision", "recall"):
+        width = envelope[f"{name}_upper"].clip(0, 1) - envelope[f"{name}_lower"].clip(0, 1)
+        cells = {
+            "inside": (envelope[f"{name}_excess"] <= 0).astype(float),
+            "width": width,
+            "score": width + 40 * envelope[f"{name}_excess"],
+            "drawn_score": width + 40 * envelope[f"{name}_drawn_excess"],
+        }
+        for measure, values in cells.items():
+            means = values.mean(("layer", "head")).sel(gram="exponential")
+            by_n, by_range = (
+                result[f"{name}_by_{along}"].sel(measure=measure, gram="exponential")
+                for along in ("n", "range")
+            )
+            assert_allclose(by_n[..., inner], means[..., inner])
+            assert by_n[..., ~inner].isnull().all()
+            for label, (first, last) in RANGES.items():
+                sizes = inner & (n >= first) & (n <= last)
+                of_range = by_range.sel(size_range=label)
+                expected = means[..., sizes].mean("n_envelope") if sizes.any() else np.nan
+                assert_allclose(of_range, np.broadcast_to(expected, of_range.shape))
+
+
+def test_every_size_lies_in_one_range():
+    assert DENSE == SELECTION_DENSE
+    for n in range(2, 2000):
+        assert sum(first <= n <= last for first, last in RANGES.values()) == 1
+
+
+def test_a_narrow_bound_that_is_nearly_right_has_a_better_score_than_a_wide_one():
+    tree = constructed_run()
+    for name, (lower, upper, excess) in {
+        "precision": (0, 1, 0),
+        "recall": (0.5, 0.6, 0.01),
+    }.items():
+        for part, value in (("lower", lower), ("upper", upper), ("excess", excess)):
+            array = tree["envelope"][f"{name}_{part}"]
+            array[...] = np.where(array.isnull(), np.nan, value)
+    summary = overall(tree).isel(edition=0, gram=0)
+    wide, narrow = (
+        summary[f"{name}_by_range"].sel(size_range="N ≤ 4") for name in ("precision", "recall")
+    )
+    assert (float(wide.sel(measure="inside")), float(narrow.sel(measure="inside"))) == (1, 0)
+    assert float(wide.sel(measure="score")) == 1
+    assert float(narrow.sel(measure="score")) == pytest.approx(0.1 + 40 * 0.01)
+    assert "drawn_gap" not in summary["measure"]  # no heads were drawn

@@ -94,3 +94,13 @@ def test_scores_lie_between_0_and_1_with_their_limits(curves):
     for name in ("precision", "precision_lower", "precision_upper", "recall_random_selection"):
         assert float(curves[name].min()) >= 0
         assert float(curves[name].max()) <= 1
+
+
+def test_the_interval_of_a_score_has_a_width_where_the_documents_of_a_head_agree(groups):
+    capture = groups["capture"].copy(deep=True)
+    precision, size = capture["precision"], groups["envelope"]["n_envelope"].values[2]
+    precision.loc[{"n": size, "layer": 0, "head": 0}] = 1.0
+    curves = head_curves({**groups, "capture": capture})
+    low, high = (curves[f"precision_{side}"].sel(layer=0, head=0)[2] for side in ("lower", "upper"))
+    assert float(low) < 1 - 1e-4
+    assert float(high) == pytest.approx(1)

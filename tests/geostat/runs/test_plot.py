@@ -94,12 +94,15 @@ def test_layers_that_see_different_numbers_of_tokens_are_drawn_separately():
 
 
 def test_drawn_values_are_those_of_the_run():
-    drawn = [axis.collections[0].get_array() for axis in gs.plot.coverage(full())]
-    envelope = Run.of(full()).envelope
-    for values, name in zip(drawn, ("precision", "recall"), strict=True):
-        share = envelope[f"{name}_inside_by_size"].stack(row=("edition", "gram")).T
-        known = np.isfinite(share.values).any(axis=0)
-        np.testing.assert_allclose(np.ma.filled(values, np.nan), share.values[:, known])
+    axes, envelope = gs.plot.coverage(full()), Run.of(full()).envelope
+    for row, name in zip(axes, ("precision", "recall"), strict=True):
+        for axis, gram in zip(row, ("exponential", "offset"), strict=True):
+            for edition in ("printed", "sharp"):
+                share = envelope[f"{name}_inside_by_size"].sel(edition=edition, gram=gram)
+                share = share[np.isfinite(share.values)]
+                [line] = [x for x in axis.lines if x.get_label() == f"measured, {edition} bounds"]
+                np.testing.assert_allclose(line.get_xdata(), share["n_envelope"])
+                np.testing.assert_allclose(line.get_ydata(), share)
 
 
 def test_a_what_if_study_is_drawn_on_given_axes():

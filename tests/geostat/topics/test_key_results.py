@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 from support.spine import Finished
 
+from geostat.datasets.separability import RANGES
 from geostat.topics.summary import as_line, key_results
 
 N = np.array([1, 2, 4, 8, 64])
@@ -22,7 +23,7 @@ def run(
     fails: int = 0,
     gain: tuple[float, ...] = (0.5, 0.4, 0.3),
     band: float = 0.1,
-    inside: float = 0.8,
+    inside: float | tuple[float, ...] = 0.8,
     error: float = 0.014,
     documents: int = 4,
     null: bool = True,
@@ -31,8 +32,8 @@ def run(
 ) -> xr.DataTree:
     """Return a run of ten heads, of which `holds`, `trivially` and `fails` do so in every claim
     (none trivially in norms.cv). `gain`: over both baselines at N = 2, 4, 8, with half width
-    `band`; `inside`: share of Recall inside its bounds, of which 0.8 is expected, with the standard
-    error `error` of the difference.
+    `band`; `inside`: share of Recall inside its bounds, in all ranges of N or in each, of which 0.8
+    is expected; the limits of the difference are 2 `error` away, and unknown for an error of 0.
     """
     bounded = {"edition": [edition], "gram": ["exponential"]}
     counts: dict[str, Any] = {"holds": holds, "fails": fails, "no_estimate": 0}
@@ -50,11 +51,19 @@ def run(
     separable = {f"precision_gain{part}": values for part, values in separable.items()}
     for name, value in (("more", 6.0), ("less", 1.0), ("heads", 10.0)):
         separable[f"precision_{name}"] = np.full(gains.shape, value)
-    shares = {"recall_inside": inside, "recall_outside": 0.05, "recall_cells": 100}
+    share = np.broadcast_to(inside, 3)
+    means = {"inside": share, "outside": np.full(3, 0.05)}
     if drawn:
-        shares |= {"recall_drawn_inside": 0.8, "recall_inside_se": 0.02}
-        shares |= {"recall_drawn_gap": 0.8 - inside, "recall_drawn_gap_se": error}
-    excess = np.full((1, 1, 4, 4, 2), -0.1)
+        means |= {"drawn_inside": np.full(3, 0.8), "drawn_gap": 0.8 - share}
+    by_range = np.array(list(means.values()))[:, None, None]
+    half = np.array([2 * (error or np.nan) if name == "drawn_gap" else 0.04 for name in means])
+    dims = ("measure", "edition", "gram", "size_range")
+    ranges = {
+        f"recall_by_range{end}": (dims, by_range + sign * half[:, None, None, None])
+        for end, sign in (("", 0), ("_lower", -1), ("_upper", 1))
+    }
+    ranges["recall_by_range"] = (dims, by_range)
+    excess = np.full((1, 1, 4, 4, 5), -0.1)
     excess[:, :, -1, -1] = np.nan  # one of 16 KV heads has no bounds
     envelope = {"recall_excess": (("edition", "gram", "layer", "head", "n_envelope"), excess)}
     phases = {"growth_identified": True, "t1": 9.0, "p_sink_lower": 0.2, "p_base_upper": 0.1}
@@ -64,13 +73,14 @@ def run(
     weights["t1"] = ("layer", "head"), [[9.0, 8.0, 9.0, 9.0]]
     labels = {"position": range(64), "document": range(documents), "kv_head": range(4)}
     groups = {
-        "envelope": xr.Dataset(envelope, bounded | {"kv_head_of_head": ("head", np.arange(4))}),
+        "envelope": xr.Dataset(envelope, bounded | {"n_envelope": [1, 2, 4, 8, 64]}),
         "capture": xr.Dataset(coords=labels | {"tokens": ("layer", [64] * 4)}),
         "verdicts": xr.Dataset(verdicts, {"claim": list(CLAIMS)}),
         "weights": xr.Dataset(weights),
         "pooled": xr.Dataset(pooled, {"parameter": ["cv_token"], "gram": ["exponential"]}),
         "summary": xr.Dataset(
-            {name: (("edition", "gram"), [[value]]) for name, value in shares.items()}, bounded
+            {"recall_cells": (("edition", "gram"), [[100]])} | ranges,
+            bounded | {"measure": list(means), "size_range": list(RANGES)},
         ),
     }
     if null:
@@ -159,20 +169,41 @@ def test_separability_is_answered_at_the_largest_gain(gain, answer, at):
         (0.74, 0.014, "holds"),
         (0.7, 0.014, "undetermined"),
         (0.66, 0.014, "fails"),
-        (0.8, 0.05, "undetermined"),
+        (0.8, 0.06, "undetermined"),
         (0.8, 0.0, "undetermined"),
         (0.3, 0.0, "undetermined"),
+        ((0.8, 0.5, 0.1), 0.014, "mixed"),
+        ((0.5, 0.8, 0.8), 0.014, "mixed"),
+        ((0.8, 0.7, 0.8), 0.014, "undetermined"),
+        ((0.8, 0.7, 0.1), 0.014, "mixed"),
     ],
 )
 def test_bounds_fail_if_far_fewer_values_lie_inside_than_expected(inside, error, answer):
-    """The tolerance is 0.10; the 95% quantile of Student's t with 14 degrees of freedom is 2.14."""
+    """The tolerance is 0.10, in each range of N."""
     bounds = results(inside=inside, error=error)["bounds"]
-    number, counts = bounds["number"], bounds["counts"]
-    assert (bounds["answer"], number["expected"]) == (answer, 0.8)
-    assert number["lower"] == pytest.approx(inside - 0.042896, abs=1e-5)
-    assert number["upper"] == pytest.approx(inside + 0.042896, abs=1e-5)
-    assert (counts["holds"], counts["fails"]) == (round(100 * inside), 5)
-    assert counts["undetermined"] == 100 - counts["holds"] - counts["fails"]
+    share = np.broadcast_to(inside, 3)
+    numbers = [bounds["number"], *bounds["also"]]
+    assert bounds["answer"] == answer
+    assert [number["value"] for number in numbers] == share.tolist()
+    assert numbers[0]["of"] == "Recall inside sharp bounds at N ≤ 4"
+    assert [number["of"] for number in numbers[1:]] == list(RANGES)[1:]
+    for number in numbers:
+        assert number["expected"] == 0.8
+        assert number["upper"] - number["value"] == pytest.approx(0.04)
+    counts = bounds["counts"]  # 15 heads at N = 2 and 4
+    assert counts["of"] == "values of heads at N ≤ 4"
+    assert (counts["holds"], counts["fails"]) == (round(30 * share[0]), round(30 * 0.05))
+    assert sum(counts[name] for name in ("holds", "fails", "undetermined")) == 30
+
+
+@pytest.mark.parametrize(
+    ("inside", "words"),
+    [((0.8, 0.5, 0.1), "At N ≤ 4 Recall is inside"), ((0.5, 0.8, 0.8), "at only some N")],
+)
+def test_the_verdict_on_bounds_leads_with_the_working_sizes(inside, words):
+    bounds = results(inside=inside)["bounds"]
+    assert words in bounds["verdict"]
+    assert "N > 64: 0." in as_line(bounds)
 
 
 def test_bounds_of_one_document_are_undetermined():
@@ -180,7 +211,7 @@ def test_bounds_of_one_document_are_undetermined():
     bounds = results(inside=0.3, documents=1)["bounds"]
     assert (bounds["answer"], bounds["number"]["value"]) == ("undetermined", 0.3)
     assert (bounds["number"]["lower"], bounds["number"]["upper"]) == (None, None)
-    assert (bounds["counts"]["fails"], bounds["counts"]["undetermined"]) == (0, 70)
+    assert (bounds["counts"]["fails"], bounds["counts"]["undetermined"]) == (0, 21)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +252,7 @@ def test_without_permuted_values_the_selection_by_geometry_is_undetermined():
 
 def test_counts_of_values_are_called_inside_and_outside():
     line = as_line(results(inside=0.8)["bounds"])
-    assert line.endswith("of 100 values of heads and N 80 inside, 5 clearly outside")
+    assert line.endswith("of 30 values of heads at N ≤ 4 24 inside, 2 clearly outside")
 
 
 def test_missing_measurements_are_undetermined_and_named():
@@ -266,7 +297,14 @@ def test_a_sentence_of_a_verdict_has_at_most_fifteen_words():
     cases: list[dict[str, Any]] = [{"holds": h, "fails": f} for h, f in ((6, 1), (1, 6), (5, 5))]
     cases += [{"trivially": 6}]
     cases += [{"gain": g} for g in ((-0.2, 0.1, 0.3), (0.05, 0.0, 0.0), (-0.5, -0.2, -0.4))]
-    cases += [{}, {"inside": 0.5}, {"drawn": False}, {"null": False, "edition": "printed"}]
+    cases += [
+        {},
+        {"inside": 0.5},
+        {"inside": (0.8, 0.5, 0.1)},
+        {"inside": (0.5, 0.8, 0.8)},
+        {"drawn": False},
+        {"null": False, "edition": "printed"},
+    ]
     verdicts = {result["verdict"] for case in cases for result in results(**case).values()}
     assert len(verdicts) == 26
     for verdict in verdicts:

@@ -200,12 +200,19 @@ def test_the_paragraph_on_bounds_quotes_the_confrontation(finished: Finished):
         ("sharp", "exponential"),
         ("sharp", "offset"),
     ):
-        selected = summary.sel(edition=edition, gram=gram)
-        shares = ("inside", "drawn_inside", "outside", "drawn_outside")
-        expected += [round(100 * float(selected[f"recall_{name}"])) for name in shares]
-        expected.append(round(float(selected["recall_width"]), 2))
-    scale_and_interval = [0, 1, 95]
-    assert numbers(text) == pytest.approx(expected + scale_and_interval)
+        means = summary["recall_by_range"].sel(edition=edition, gram=gram)
+        for measure, scale, digits in (("inside", 100, 0), ("score", 1, 2)):
+            for label in summary["size_range"].values:
+                of_range = means.sel(size_range=label)
+                if not np.isfinite(of_range.sel(measure=measure)):
+                    continue
+                expected += [
+                    round(scale * float(of_range.sel(measure=name)), digits)
+                    for name in (measure, f"drawn_{measure}")
+                ]
+                expected += numbers(label)
+    width_factor_level = [0, 1, 40, 95]
+    assert numbers(text) == pytest.approx(expected + width_factor_level)
 
 
 def test_gram_matrices_that_are_not_psd_are_counted(finished: Finished):
@@ -224,7 +231,7 @@ def test_a_run_without_baselines_and_of_one_document(followup: xr.DataTree):
     assert "chance" not in text[0]
     assert "The sink receives" in text[3]
     assert "clearly" not in text[4]
-    assert " mean width is " in text[4]
+    assert " the interval score is " in text[4]
 
 
 def test_layers_whose_windows_hide_the_sink(windowed: xr.DataTree):

@@ -18,16 +18,23 @@ from support.reports_tree import run_tree
 
 from reports.figures import style
 from reports.figures.plan import PLANS
-from reports.run import Run, notes
-from reports.text.number import MISSING
-from reports.topics.bounds import caption_costs, figure_costs
-from reports.topics.listed import plans
+from reports.run import SCORES, Run, notes
+from reports.text.number import MISSING, percent
+from reports.topics.bounds import (
+    COST_LINES,
+    caption_costs,
+    caption_coverage,
+    costs,
+    figure_costs,
+    figure_coverage,
+)
+from reports.topics.listed import plans, tables
 from reports.topics.predictive import caption_ladder, figure_ladder
 from reports.topics.rivals import caption_rivals, figure_rivals
 from reports.topics.verdicts import HEIGHT, WIDTH, caption_claims, figure_claims
 
-OURS = re.compile(r"95%|\bL\d+H\d+\b|\bL\d+, KV head \d+")
-"""Numbers that are not results: levels of intervals, and names of heads."""
+OURS = re.compile(r"95%|\bL\d+H\d+\b|\bL\d+, KV head \d+|(?:5 ≤ )?N [≤>] \d+")
+"""Numbers that are not results: levels of intervals, names of heads, ranges of N."""
 SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
@@ -46,7 +53,7 @@ def predicted(run: Run) -> Run:
     ("width", "look"),
     [(None, "paper"), (3.25, "paper"), pytest.param(None, "slides", marks=pytest.mark.slow)],
 )
-@pytest.mark.parametrize("name", ["claims", "rivals", "costs", "ladder"])
+@pytest.mark.parametrize("name", ["claims", "rivals", "coverage", "costs", "ladder"])
 def test_labels_do_not_overlap_or_leave_the_figure(predicted: Run, name: str, width, look: str):
     assert_labels_stand_apart(PLANS[name], predicted, width, look)
 
@@ -129,17 +136,80 @@ def test_the_caption_counts_the_best_and_the_printed_form(run: Run):
     )
 
 
-def test_costs_are_drawn_with_their_intervals(run: Run):
-    axes = Figure().subplots()
+def test_costs_are_drawn_at_each_n_with_their_intervals(run: Run):
+    axes = Figure().subplots(1, 2)
     figure_costs(axes, run)
-    rows = ["all but norms", "all but similarity", "all but weights", "none"]
-    selected = run.needed("ingredients").sel(swap=rows)
-    for (level, _, (bars,)), score in zip(axes.containers, ("recall", "precision"), strict=True):
-        np.testing.assert_allclose(level.get_xdata(), selected[f"{score}_cost"])
-        ends = np.array([segment[:, 0] for segment in bars.get_segments()])
-        for index, end in enumerate(("lower", "upper")):
-            np.testing.assert_allclose(ends[:, index], selected[f"{score}_cost_{end}"])
+    data = run.needed("costs_by_n")
+    for axis, score in zip(axes, ("precision", "recall"), strict=True):
+        for (level, _, (bars,)), swap in zip(axis.containers, COST_LINES, strict=True):
+            selected = data.sel(swap=swap)
+            np.testing.assert_allclose(level.get_ydata(), selected[f"{score}_cost_by_n"])
+            ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+            for index, end in enumerate(("lower", "upper")):
+                np.testing.assert_allclose(ends[:, index], selected[f"{score}_cost_by_n_{end}"])
     assert "(" in caption_costs(run).finding
+
+
+def test_expected_and_measured_shares_inside_are_drawn_with_their_bands(run: Run):
+    axes = Figure().subplots(2, 2)
+    figure_coverage(axes, run)
+    recall = axes[1, 0]
+    shares = run.summary["recall_by_n"].sel(edition="sharp", gram="exponential")
+    for label, measure in {"measured": "inside", "expected": "drawn_inside"}.items():
+        [line] = [x for x in recall.lines if x.get_label() == f"{label}, sharp bounds"]
+        drawn = shares.sel(measure=measure, n_envelope=line.get_xdata().astype(int))
+        np.testing.assert_allclose(line.get_ydata(), drawn)
+    assert len([x for x in recall.collections if isinstance(x, PolyCollection)]) == 2
+    finding = caption_coverage(run).finding
+    for label, edition in (("N ≤ 4", "sharp"), ("5 ≤ N ≤ 64", "printed")):
+        share, expected = (
+            float(
+                run.summary["recall_by_range"].sel(
+                    edition=edition, gram="offset", size_range=label, measure=measure
+                )
+            )
+            for measure in ("inside", "drawn_inside")
+        )
+        part = finding.partition(f"{edition} bounds, offset Gram: Recall ")[2].partition(";")[0]
+        assert f"{percent(share, 0)} ({percent(expected, 0)}) at {label}" in part
+
+
+def test_tables_have_every_range_and_every_size_of_the_costs(run: Run, tree: xr.DataTree):
+    by_name = tables(tree)
+    ranges = by_name["coverage_by_range"].frame()
+    known = [label for label in run.summary["size_range"].values if label != "N > 64"]
+    assert ranges["N"].tolist() == known * (len(ranges) // 2)  # 64 tokens: none above 64
+    means = run.summary["recall_by_range"].sel(edition="printed", gram="exponential")
+    of_first = means.sel(size_range=known[0])
+    assert ranges["inside"][0] == percent(float(of_first.sel(measure="inside")))
+    score = float(of_first.sel(measure="score"))
+    assert float(ranges["interval score"][0]) == pytest.approx(score, rel=0.05)
+    costs = by_name["costs_by_n"].frame()
+    sizes = run.needed("costs_by_n")["n_envelope"].values
+    assert costs["N"].tolist() == [str(size) for size in sizes] * 2
+    assert all(f"N = {size}" in by_name["costs_by_n"].caption for size in sizes)
+
+
+@pytest.mark.parametrize(
+    ("leads", "words"),
+    [
+        ([0.1, 0.2], "fitted similarity at N = 2 (40.0 percentage points), fitted similarity at"),
+        ([-0.1, 0.2], "no assumption clearly at N = 2, fitted similarity at N = 16"),
+    ],
+)
+def test_the_highest_cost_is_named_at_each_n(run: Run, leads: list[float], words: str):
+    swaps = ["all", "all but weights", "all but norms", "all but similarity", "none"]
+    data = {}
+    for part, values in {"": [0, 0.2, 0, 0.4, 0.5], "_lower": [0, 0.1, -0.1, 0.3, 0.4]}.items():
+        rows = np.repeat(np.array(values, dtype=float)[:, None], 2, axis=1)
+        data |= {f"{score}_cost_by_n{part}": (("swap", "n_envelope"), rows) for score in SCORES}
+    for score in SCORES:
+        data |= {f"{score}_lead_by_n_lower": ("n_envelope", leads)}
+        data |= {f"{score}_lead_by_n_se": ("n_envelope", [0.1, 0.1])}
+    made_up = xr.Dataset(data, {"swap": swaps, "n_envelope": [2, 16]})
+    made_up["recall_cost"] = ("swap", [0.0] * 5)
+    recall, _ = costs(replace(run, ingredients=made_up))
+    assert recall.startswith(f"Highest cost for Recall: {words}")
 
 
 def test_the_ladder_has_a_rung_for_each_source(predicted: Run):

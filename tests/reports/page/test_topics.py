@@ -109,27 +109,6 @@ def test_each_assumption_has_a_line(run):
     assert lines_of_claims(Run.of(run_tree())) == []
 
 
-def test_coverage_with_an_offset_is_compared_with_exponential_decay_and_expectation():
-    run = Run.of(run_tree())
-    summary = run.summary.copy(deep=True)
-    for score, shares in {"recall": (0.5, 0.25), "precision": (0.75, 0.125)}.items():
-        for gram, inside in zip(("exponential", "offset"), shares, strict=True):
-            cell = {"edition": "sharp", "gram": gram}
-            summary[f"{score}_inside"].loc[cell] = summary[f"{score}_width"].loc[cell] = inside
-    [sentence] = bounds.with_offset(replace(run, summary=summary))
-    assert sentence == (
-        "With similarity that decays to an offset instead of 0: 25% of Recall values (expected 90%)"
-        " lie inside, instead of 50% (expected 90%), width 0.25 instead of 0.50; 12% of Precision"
-        " values (expected 90%) lie inside, instead of 75% (expected 90%), width 0.12 instead of"
-        " 0.75."
-    )
-    unknown = summary.drop_vars(["recall_drawn_inside", "precision_drawn_inside"])
-    [sentence] = bounds.with_offset(replace(run, summary=unknown))
-    assert "expected" not in sentence
-    printed = run.envelope.sel(gram=["exponential"])
-    assert bounds.with_offset(replace(run, envelope=printed)) == []
-
-
 def test_costs_are_listed_with_intervals_largest_first(run: Run):
     data = run.needed("ingredients")
     [sentence] = bounds.every_cost(run)
@@ -144,11 +123,18 @@ def test_costs_are_listed_with_intervals_largest_first(run: Run):
         assert float(after.replace("−", "-")) == pytest.approx(value, abs=0.06)
     assert sentence.count("includes differences between documents") == 1
     inside = percent(float(data["recall_inside"].sel(swap="all")))
-    assert sentence.startswith(f"With all ingredients measured, {inside} lie inside (N = 2, ")
+    assert sentence.startswith(
+        f"With all ingredients measured, {inside} lie inside (mean over N = 2, "
+    )
     for name, words in bounds.FITTED.items():
         in_short = bounds.cost_in_short(run, name)
         assert in_short.startswith("Cost to bounds")
         assert ("with differences between documents" in in_short) == (name == "weights")
+        by_n = 100 * data["recall_cost_by_n"].sel(swap=f"all but {name}").values
+        shown = [float(cost.replace("−", "-")) for cost in in_short.rpartition(": ")[2].split(", ")]
+        assert shown == pytest.approx(by_n, abs=0.06)
+        earlier = data.drop_vars([name for name in data if "by_n" in str(name)])
+        in_short = bounds.cost_in_short(replace(run, ingredients=earlier), name)
         value, limits = in_short.rpartition(": ")[2].split(" ", 1)
         assert f"{words} {value} {limits[:-1]}" in sentence
 
