@@ -139,14 +139,18 @@ def as_text(run: xr.DataTree) -> str:
     results = key_results(run["summary"].attrs) if "summary" in run.children else []
     lines += [f"  {SYMBOLS[result['answer']]:2} {as_line(result)}" for result in results]
     if not results:
-        lines += [
-            f"  {row['key']:24} ✓ {row['holds']} hold, = {row['holds_trivially']} trivially,"
-            f" ✗ {row['fails']} fail,"
-            f" ? {row['undetermined']} undetermined"
-            for row in _claims(run)
-        ]
+        lines += map(_counts, _claims(run))
     lines += [f"Next: {', then '.join(calls)}"] if (calls := _next(run)) else []
     return "\n".join(map(printable, lines))
+
+
+def _counts(row: Mapping[str, Any]) -> str:
+    """Return the counts of heads of a claim; trivial answers only if there are any."""
+    trivially = f" = {row['holds_trivially']} trivially," if row["holds_trivially"] else ""
+    return (
+        f"  {row['key']:24} ✓ {row['holds']} hold,{trivially} ✗ {row['fails']} fail,"
+        f" ? {row['undetermined']} undetermined"
+    )
 
 
 def as_html(run: xr.DataTree) -> str:

@@ -36,7 +36,7 @@ ROWS = """([name, data]) => {
   const { views } = document.querySelector("[data-explorer]").explorer;
   return views[name].data(data).map((row) => ({ ...row }));
 }"""
-WORDS = {1: "holds", -1: "fails", 0: "undetermined", -2: "no estimate"}
+WORDS = {2: "holds trivially", 1: "holds", -1: "fails", 0: "undetermined", -2: "no estimate"}
 CONTROLS = ("quantity", "size", "layer", "head", "map", "score", "edition", "gram", "residuals")
 
 

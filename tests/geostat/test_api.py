@@ -176,7 +176,7 @@ def test_claims_are_a_frame_of_the_stored_counts(env):
     frame, verdicts = gs.claims(env), env["verdicts"].to_dataset()
     assert env.geostat.claims().equals(frame)
     assert list(frame.index) == list(verdicts["claim"].values)
-    for name in ("holds", "fails", "undetermined", "no_estimate"):
+    for name in ("holds", "holds_trivially", "fails", "undetermined", "no_estimate"):
         np.testing.assert_array_equal(frame[name], verdicts[name])
     np.testing.assert_array_equal(frame["true_share"], verdicts["true_share"])
 

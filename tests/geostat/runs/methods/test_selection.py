@@ -60,7 +60,7 @@ def test_claims_are_counted_over_the_selection(run: xr.DataTree):
     assert {"holds", "fails", "tested", "holds_adjusted", "fails_adjusted"} <= set(counts)
     xr.testing.assert_equal(recounted(whole)[counts], whole[counts])
     parts = [run.geostat.sel(layer=layer).geostat.claims() for layer in range(4)]
-    names = ["holds", "fails", "undetermined", "no_estimate"]
+    names = ["holds", "holds_trivially", "fails", "undetermined", "no_estimate"]
     assert sum(part[names] for part in parts).equals(run.geostat.claims()[names])
     assert parts[0]["true_share"].isna().all()
 

@@ -57,9 +57,10 @@ def test_numbers_are_those_of_the_run(summary: Summary, finished: Finished):
 
 def test_claims_are_listed_with_counts_of_heads(summary: Summary, finished: Finished):
     for key, claim in finished.tree.geostat.claims().iterrows():
-        counts = [claim[name] for name in ("holds", "fails", "undetermined", "no_estimate")]
+        names = ("holds", "holds_trivially", "fails", "undetermined", "no_estimate")
+        counts = [claim[name] for name in names]
         start = 3 if claim["of"] == "kv_head" else 2
-        assert [int(cell) for cell in row(summary, key)[start : start + 4]] == counts
+        assert [int(cell) for cell in row(summary, key)[start : start + 5]] == counts
 
 
 def test_the_two_meanings_of_eta_have_separate_rows(summary: Summary, finished: Finished):
