@@ -206,10 +206,8 @@ def test_the_paragraph_on_bounds_quotes_the_confrontation(finished: Finished):
                 of_range = means.sel(size_range=label)
                 if not np.isfinite(of_range.sel(measure=measure)):
                     continue
-                expected += [
-                    round(scale * float(of_range.sel(measure=name)), digits)
-                    for name in (measure, f"drawn_{measure}")
-                ]
+                pair = (float(of_range.sel(measure=name)) for name in (measure, f"drawn_{measure}"))
+                expected += [round(scale * value, digits) for value in pair]
                 expected += numbers(label)
     width_factor_level = [0, 1, 40, 95]
     assert numbers(text) == pytest.approx(expected + width_factor_level)
