@@ -193,6 +193,7 @@ def _each_range(bounds: xr.Dataset, measure: str, drawn: str, show: Callable[[fl
     "they do",
     "never tested: the paper gives no κ, and the bounds depend on κC² (erratum 13). The counts are"
     " sizes 1 < N < T with the mean curve inside at κ = 1/8, our constant, proven for C ≤ 1 only",
+    null="none without κ",
 )
 def envelopes(tree: xr.DataTree) -> Finding:
     """Count the sizes at which the mean curves lie within the printed bounds at our κ."""

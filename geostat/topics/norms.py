@@ -132,6 +132,7 @@ def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, To
     "abstract, §3.1, Figure 2",
     "CV 0.02 to 0.03 in most heads",
     "norms.cv holds (fails) in more than half of the KV heads",
+    null="a CV beyond the tolerance",
 )
 def norms_stable(tree: xr.DataTree) -> Finding:
     """Test whether norms are nearly constant, by the verdicts on the CV within a document."""
@@ -153,6 +154,7 @@ def norms_stable(tree: xr.DataTree) -> Finding:
     "abstract, §3.1, Figure 2",
     "markedly smaller, λ ≪ 1",
     "norms.sink holds (fails) in more than half of the KV heads",
+    null="a sink norm beyond the tolerance",
 )
 def sink_compressed(tree: xr.DataTree) -> Finding:
     """Test whether the sink's value norm is much smaller, by the verdicts on λ."""

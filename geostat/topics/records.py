@@ -195,6 +195,7 @@ class Statement:
         where: sections and figures of the paper.
         paper: the paper's number.
         rule: the rule by which a run confirms (contradicts) it.
+        null: what the statement is compared with: the null hypothesis or the rival of its rule.
         answer: the function that applies the rule; its name is the key of the statement.
     """
 
@@ -202,6 +203,7 @@ class Statement:
     where: str
     paper: str
     rule: str
+    null: str
     answer: Callable[[xr.DataTree], Finding]
 
     def __call__(self, tree: xr.DataTree) -> Finding:
@@ -214,9 +216,9 @@ class Statement:
         return self.answer.__name__
 
 
-def statement(claim: str, where: str, paper: str, rule: str) -> partial[Statement]:
+def statement(claim: str, where: str, paper: str, rule: str, *, null: str) -> partial[Statement]:
     """Decorate the function that applies the rule of a statement of the paper."""
-    return partial(Statement, claim, where, paper, rule)
+    return partial(Statement, claim, where, paper, rule, null)
 
 
 def by_rule(*, confirmed: bool | np.bool_, contradicted: bool | np.bool_) -> Answer:

@@ -35,6 +35,7 @@ FAR: Final = 0.20
     "three robust regimes",
     "the 95% interval of Cohen's κ between the two classifications lies above 0.6 (below 0.4,"
     " less than moderate agreement)",
+    null="agreement of independent labels, Cohen's κ = 0",
 )
 def regimes(tree: xr.DataTree) -> Finding:
     """Test whether classifications by size and by alignment agree, by Cohen's κ."""
@@ -68,6 +69,7 @@ def _by_both(data: xr.Dataset) -> dict[str, int]:
     " (erratum 44); our reading: the mean layer of each regime's heads, by both criteria, rises"
     " from one regime to the next by more than two standard errors over heads; contradicted if one"
     " falls by as much; undetermined with fewer than five heads in a regime",
+    null="equal mean layers",
 )
 def regimes_depth(tree: xr.DataTree) -> Finding:
     """Test the order of regimes in depth, by their mean layers."""
@@ -97,6 +99,7 @@ def regimes_depth(tree: xr.DataTree) -> Finding:
     "by both criteria, the largest difference between regimes at every 1 < N < T is at most"
     " 0.10 for Precision and Recall, our reading of “modest”; contradicted if one exceeds 0.20"
     " at more than half of these N; undetermined with fewer than five heads in a regime",
+    null="differences of 0.10",
 )
 def regimes_curves(tree: xr.DataTree) -> Finding:
     """Test whether mean Precision and Recall differ little between regimes."""
@@ -137,6 +140,7 @@ def regimes_curves(tree: xr.DataTree) -> Finding:
     " 1 < N ≤ 4 (Mixer). Contradicted if in a regime the 95% Wilson interval of the share of such"
     " heads lies below one half; never confirmed, because heads with random weights and"
     " values, classified alike, meet the same condition",
+    null="random weights and values",
 )
 def regimes_norms(tree: xr.DataTree) -> Finding:
     """Test whether heads classified by alignment have the norms of Figure 7, upper row."""
@@ -174,6 +178,7 @@ def regimes_norms(tree: xr.DataTree) -> Finding:
     " the sink and the mean content token (Retriever), between them (Mixer), below the larger"
     " (Reset). In every regime the 95% Wilson interval of the share of such heads lies above"
     " one half; contradicted if one lies below",
+    null="one half of the heads",
 )
 def regimes_sizes(tree: xr.DataTree) -> Finding:
     """Test whether heads classified by alignment have the contributions of Figure 10."""

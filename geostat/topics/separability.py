@@ -195,6 +195,7 @@ def _mean(size: xr.Dataset, name: str) -> str:
     "lowest for tens of tokens",
     "mean Precision is lowest at 4 < N < T/2, and the 95% interval of Precision at the smallest"
     " N lies above that minimum; contradicted if it lies below",
+    null="equal Precision at both N",
 )
 def lowest_between(tree: xr.DataTree) -> Finding:
     """Test whether Precision is highest for few tokens and lowest at an intermediate N."""
@@ -243,6 +244,7 @@ def _lowest_of_baselines(summary: xr.Dataset) -> str:
     "the gains in mean Precision over random selection and over permuted values are both"
     " largest at 2 ≤ N ≤ 4; contradicted if neither is. N = 1 is trivial, P = R = 1 for any token"
     " (erratum 42), and left out",
+    null="random selection; permuted values",
 )
 def best_small(tree: xr.DataTree) -> Finding:
     """Test whether the gain over both null baselines is largest at N up to 4."""

@@ -157,6 +157,7 @@ def _against_constant(similarity: xr.Dataset) -> str:
     "abstract, §3.2, Figure 3",
     "mean absolute error 0.09 on average",
     "similarity.exponential holds (fails) in more than half of the KV heads",
+    null="a constant cosine; an error beyond the tolerance",
 )
 def decay_exponential(tree: xr.DataTree) -> Finding:
     """Test whether similarity decays exponentially, by the verdicts on its error."""
@@ -178,6 +179,7 @@ def decay_exponential(tree: xr.DataTree) -> Finding:
     "§3.2, Assumption 2",
     "no number",
     "similarity.sink holds (fails) in more than half of the KV heads",
+    null="a trend beyond the tolerance",
 )
 def sink_one_cosine(tree: xr.DataTree) -> Finding:
     """Test whether the sink's cosine is constant along a document, by the verdicts on its slope."""

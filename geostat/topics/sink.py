@@ -45,6 +45,7 @@ def _near_three(data: xr.Dataset, of: str = "") -> tuple[float, float, str, str]
     " largest at N ≤ 10; contradicted if the interval lies below 0. This tests the measurement,"
     " not the theorem: the printed lower bound of Recall does not contain ρ₀ if the sink is"
     " selected (erratum 30)",
+    null="no correlation over heads",
 )
 def sink_correlates(tree: xr.DataTree) -> Finding:
     """Test whether Recall correlates with ρ₀ over heads, corrected for attenuation."""
@@ -92,6 +93,7 @@ def _without_the_sink(tree: xr.DataTree) -> str:
     "no number",
     "over heads, the 95% interval of the correlation of Precision and ρ₀ at N = 3, corrected"
     " for attenuation, lies above (below) 0",
+    null="no correlation over heads",
 )
 def sink_precision(tree: xr.DataTree) -> Finding:
     """Test whether Precision correlates with ρ₀ over heads, corrected for attenuation."""
@@ -115,6 +117,7 @@ def sink_precision(tree: xr.DataTree) -> Finding:
     "when ρ₀ alone rises by 0.1, in more than half of the heads a printed bound of Recall at"
     " N = 3 (κ = 1/8, our constant), clipped to [0, 1], rises by more than 0.001 and none falls;"
     " contradicted if none rises in more than half (erratum 30)",
+    null="bounds that do not depend on ρ₀",
 )
 def sink_predicted(tree: xr.DataTree) -> Finding:
     """Test whether the printed bounds of Recall rise with ρ₀, all else fixed."""

@@ -103,6 +103,7 @@ KEY_RESULTS: Final[tuple[Callable[[xr.DataTree], KeyResult], ...]] = (
     "abstract, §5",
     "LLaMA-2-7B, Gemma-7B, Mistral-7B",
     "not testable in one run; `geostat compare` compares several",
+    null="none",
 )
 def families(tree: xr.DataTree) -> Finding:
     """Return that one run, with one model, cannot test recurrence across families."""
@@ -182,12 +183,12 @@ def key_results(tree: xr.DataTree) -> list[str]:
 
 
 def scoreboard(tree: xr.DataTree) -> list[dict[str, str]]:
-    """Return STATEMENTS as rows: key, claim, where, paper, rule, answer, here, why and untrained.
+    """Return STATEMENTS as rows: key, claim, where, paper, rule, null, answer, here, why, untrained.
 
     `tree` is a run with /capture, the fits, /envelope, /verdicts, /summary, /sink, /heads and
     /separable.
     """
-    names = ("key", "claim", "where", "paper", "rule")
+    names = ("key", "claim", "where", "paper", "rule", "null")
     rows = [
         {name: getattr(entry, name) for name in names} | asdict(entry(tree)) for entry in STATEMENTS
     ]

@@ -226,6 +226,7 @@ PERIODS: Final = 3
     "a factor of 100",
     "in more than half of the heads the 95% interval of the ratio of arithmetic means over tokens"
     " and documents, sink over plateau, lies above (below) 100",
+    null="a ratio of 100",
 )
 def sink_weight(tree: xr.DataTree) -> Finding:
     """Test whether the sink's weight is 100 times the plateau's, by the interval of the ratio."""
@@ -255,6 +256,7 @@ def sink_weight(tree: xr.DataTree) -> Finding:
     "abstract, §3.3, Figure 4",
     "no number",
     "weights.shape_position holds (fails) in more than half of the heads",
+    null="a flat line; a misfit beyond the tolerance",
 )
 def phases(tree: xr.DataTree) -> Finding:
     """Test whether log weights follow the phases, by the verdicts on their misfit."""
@@ -276,6 +278,7 @@ def phases(tree: xr.DataTree) -> Finding:
     "positions 100 to 800",
     "an oscillation with a separate amplitude is identified, with three or more periods, in"
     " more than half of the heads; never contradicted, because noise can hide an oscillation",
+    null="noise of the documents without oscillation",
 )
 def oscillation(tree: xr.DataTree) -> Finding:
     """Test whether weights oscillate, by the number of identified oscillations."""
@@ -298,6 +301,7 @@ def oscillation(tree: xr.DataTree) -> Finding:
     "§3.3, Figure 4",
     "positions 800 to 1024",
     "weights.growth holds (fails) in more than half of the heads",
+    null="growth below the tolerance; noise without growth",
 )
 def recency(tree: xr.DataTree) -> Finding:
     """Test whether weights grow towards the last token, by the verdicts on growth."""
@@ -311,6 +315,7 @@ def recency(tree: xr.DataTree) -> Finding:
     "no number",
     "an exponential form (a power law of the distance) has clearly the lowest loss on held-out"
     " documents in more than half of the heads",
+    null="a power law of the distance, a constant",
 )
 def recency_exponential(tree: xr.DataTree) -> Finding:
     """Test whether that growth is exponential, by losses on held-out documents."""

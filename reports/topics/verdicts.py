@@ -219,17 +219,18 @@ def _scoreboard(run: Run) -> list[Table]:
     cells = [
         [
             *(mixed(row[key]) for key in ("claim", "here", "answer", "paper", "why")),
-            mixed(row.get("untrained", "")),
+            *(mixed(row.get(key, "")) for key in ("null", "untrained")),
             *(text(row[key]) for key in ("rule", "where")),
         ]
         for row in rows
     ]
     headers = header(
-        "claim", "here", "answer", "paper", "remark", "untrained model", "rule", "where"
+        *("claim", "here", "answer", "paper", "remark"),
+        *("null", "untrained model", "rule", "where"),
     )
     name, title = "scoreboard", "Claims of the paper"
     narrow = Table(name, title, caption, headers[:4], [row[:4] for row in cells], "pplp")
-    return [Table(name, title, caption, headers, cells, "pppppppp", narrow=narrow)]
+    return [Table(name, title, caption, headers, cells, "ppppppppp", narrow=narrow)]
 
 
 def _verdicts(run: Run) -> list[Table]:
