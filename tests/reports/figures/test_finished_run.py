@@ -78,13 +78,15 @@ def area(axes, colour: str) -> float:
 
 
 def test_areas_equal_the_shares_of_heads_that_hold_and_fail(claims, run: Run):
-    shares = {"holds": 0.0, "fails": 0.0}
+    shares = {"holds": 0.0, "holds_trivially": 0.0, "fails": 0.0}
     for claim in json.loads(run.verdicts.attrs["claims"]):
         heads = run.capture.sizes[claim["of"]]
         for answer in shares:
             shares[answer] += float(run.verdicts[answer].sel(claim=claim["key"])) / heads
     cells = run.verdicts.sizes["claim"] * run.capture.sizes["layer"]
     assert area(claims, style.GREEN) == pytest.approx(shares["holds"])
+    assert area(claims, style.SKY) == pytest.approx(shares["holds_trivially"])
+    assert shares["holds_trivially"] > 0
     assert area(claims, style.VERMILLION) == pytest.approx(shares["fails"])
     assert area(claims, style.PALE) == pytest.approx(cells - sum(shares.values()))
 
@@ -97,15 +99,17 @@ def test_every_claim_has_a_short_name(claims, run: Run):
 
 def test_the_caption_names_claims_by_the_majority_of_heads(run: Run):
     data = run.verdicts.copy(deep=True)
-    data["holds"][:], data["fails"][:] = 0, 0
+    data["holds"][:], data["holds_trivially"][:], data["fails"][:] = 0, 0, 0
     half = run.kv_heads // 2  # the first claims are of KV heads
     data["fails"][0], data["holds"][1], data["holds"][2] = half + 1, half + 1, half
-    first, second, _, *rest = (claim["short"] for claim in json.loads(data.attrs["claims"]))
+    data["holds"][3], data["holds_trivially"][3] = half, 1
+    first, second, _, fourth, *rest = (claim["short"] for claim in json.loads(data.attrs["claims"]))
     assert caption_claims(replace(run, verdicts=data)).finding == (
         f"Fail in most heads: {first}. Hold in most heads: {second}."
+        f" Hold in most heads, counting trivial ones: {fourth}."
         f" Undetermined in every head: {'; '.join(rest)}."
     )
-    data["fails"][:], data["holds"][:] = 1, 0
+    data["fails"][:], data["holds"][:], data["holds_trivially"][:] = 1, 0, 0
     finding = caption_claims(replace(run, verdicts=data)).finding
     assert finding == "No claim holds, and none fails, in most heads."
 

@@ -10,6 +10,7 @@ from support.spine import Finished
 from geostat.display import tree
 from geostat.runs import accessor
 from geostat.runs.groups import tree_of
+from reports.page.cards import SYMBOLS
 
 assert accessor.RunMethods
 
@@ -53,8 +54,8 @@ def html(finished: Finished) -> str:
 
 def test_a_confronted_run_shows_its_answers_with_symbols(finished: Finished, html: str):
     lines = str(finished.tree.geostat).splitlines()
-    for word, sign in (("holds", "✓"), ("fails", "✗"), ("undetermined", "?"), ("mixed", "✓✗")):
-        answers = [line for line in lines if f" {word} " in line[17:32]]
+    for word, sign in SYMBOLS.items():
+        answers = [line for line in lines if f" {word}  " in line[17:37]]
         assert all(line.startswith(f"  {sign} ") for line in answers)
         assert html.count(f'"answer">{sign} {word}<') == len(answers)
     assert "In five sentences" in html
