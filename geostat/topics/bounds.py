@@ -57,8 +57,9 @@ def key_result(tree: xr.DataTree) -> KeyResult:
     """Return the key result on bounds, from Recall and the sharp bounds of the printed decay.
 
     In each range of N, the paper's working sizes first, the share of values inside is compared with
-    that of heads drawn from Model G, our random model; KV heads are the sampling unit. *Mixed*: one
-    range holds, another fails.
+    that of heads drawn from Model G, our random model; KV heads are the sampling unit. The result
+    *holds* if all ranges hold, *fails* if one fails and none holds, and is *mixed* if one fails and
+    another holds. The limits of the ranges are simultaneous.
     """
     data = tree["summary"].to_dataset()
     if "sharp" not in data["edition"].values or not float(
@@ -71,10 +72,10 @@ def key_result(tree: xr.DataTree) -> KeyResult:
     several = tree["capture"].sizes["document"] > 1
     answers = [_answer(sharp, label) if several else "undetermined" for label in labels]
     answer: Settled = "undetermined"
-    if {"holds", "fails"} <= set(answers):
-        answer = "mixed"
-    elif len(set(answers)) == 1:
-        answer = answers[0]
+    if "fails" in answers:
+        answer = "mixed" if "holds" in answers else "fails"
+    elif set(answers) == {"holds"}:
+        answer = "holds"
     verdicts = {
         "holds": "Recall lies inside the sharp bounds about as often as expected, or more often.",
         "fails": "Recall lies outside the sharp bounds more often than the assumptions predict.",
@@ -82,6 +83,10 @@ def key_result(tree: xr.DataTree) -> KeyResult:
         "undetermined": "Whether Recall lies inside the sharp bounds as often as expected is"
         " undetermined.",
     }
+    if set(answers) != {"fails"}:
+        verdicts["fails"] = (
+            "Recall lies outside the sharp bounds more often than expected at some N."
+        )
     if answers[0] == "holds" and set(answers[1:]) == {"fails"}:
         verdicts["mixed"] = (
             f"At {labels[0]} Recall is inside the bounds as often as expected, elsewhere not."

@@ -176,6 +176,7 @@ def test_separability_is_answered_at_the_largest_gain(gain, answer, at):
         ((0.5, 0.8, 0.8), 0.014, "mixed"),
         ((0.8, 0.7, 0.8), 0.014, "undetermined"),
         ((0.8, 0.7, 0.1), 0.014, "mixed"),
+        ((0.7, 0.7, 0.1), 0.014, "fails"),
     ],
 )
 def test_bounds_fail_if_far_fewer_values_lie_inside_than_expected(inside, error, answer):
@@ -198,7 +199,11 @@ def test_bounds_fail_if_far_fewer_values_lie_inside_than_expected(inside, error,
 
 @pytest.mark.parametrize(
     ("inside", "words"),
-    [((0.8, 0.5, 0.1), "At N ≤ 4 Recall is inside"), ((0.5, 0.8, 0.8), "at only some N")],
+    [
+        ((0.8, 0.5, 0.1), "At N ≤ 4 Recall is inside"),
+        ((0.5, 0.8, 0.8), "at only some N"),
+        ((0.7, 0.7, 0.1), "more often than expected at some N"),
+    ],
 )
 def test_the_verdict_on_bounds_leads_with_the_working_sizes(inside, words):
     bounds = results(inside=inside)["bounds"]
