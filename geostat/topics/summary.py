@@ -183,7 +183,7 @@ def key_results(tree: xr.DataTree) -> list[str]:
 
 
 def scoreboard(tree: xr.DataTree) -> list[dict[str, str]]:
-    """Return STATEMENTS as rows: key, claim, where, paper, rule, null, answer, here, why, untrained.
+    """Return STATEMENTS as rows: their fields, those of the Finding, and `untrained`.
 
     `tree` is a run with /capture, the fits, /envelope, /verdicts, /summary, /sink, /heads and
     /separable.

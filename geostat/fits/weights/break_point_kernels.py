@@ -13,8 +13,18 @@ import numpy as np
 
 from empirical.measure.compiled import compiled
 
-CANDIDATES = 5
-"""Number of best coarse frequencies that are refined."""
+FINALISTS = 4
+"""Number of candidates per finalist."""
+SEPARATION = 0.7
+"""Smallest distance of the frequencies of candidates, radians over the profile."""
+OFFSETS = np.array([0.0, -0.3, 0.3, -1.0, 1.0, -2.0, 2.0, -0.6, 0.6, -1.4, 1.4, -3.0, 3.0])
+"""Offsets of the frequency in the refinement, radians over the profile."""
+NEAR = 7
+"""Number of offsets of a finalist; the best one takes all."""
+ROUNDS = 40
+"""Largest number of rounds of the last refinement."""
+NONE = np.float32(1e30)
+"""Score of a wave that has no pair of blocks."""
 MIN_OSCILLATION = 8
 """Minimum number of tokens of an oscillation; with fewer, four free parameters fit anything."""
 TOGETHER = 256
@@ -137,7 +147,7 @@ def normal_equations(theta, y, w, first, j1, j2, shared, hess, bend, grad, waves
         part = slice(start, stop)
         _waves(theta[2], first, start, stop, waves[0], waves[1])
         for j in range(start, stop):
-            waves[2, j] = np.log1p(theta[1] * waves[0, j])
+            waves[2, j] = np.log(1.0 + theta[1] * waves[0, j])
         total += _oscillation_sums(
             y[part],
             w[part],
@@ -257,81 +267,101 @@ def descend(theta, y, w, first, j1, j2, shared, tolerance, limit):  # type: igno
 
 
 @compiled()
-def scan(theta, y, w, first, shared):  # type: ignore[no-untyped-def]
-    """Return the exact best pair of break points (j1, j2) at theta, by a prefix maximum over j1."""
+def tail_sums(y, w):  # type: ignore[no-untyped-def]
+    """Return Σ wu, Σ wu² and Σ wuy of the tail after every j2, (3, token); u counts its tokens."""
+    out = np.zeros((3, y.size))
+    weight, level = 0.0, 0.0
+    for j2 in range(y.size - 2, -1, -1):
+        weight += w[j2 + 1]
+        level += w[j2 + 1] * y[j2 + 1]
+        out[0, j2] = out[0, j2 + 1] + weight
+        out[1, j2] = out[1, j2 + 1] + 2.0 * out[0, j2 + 1] + weight
+        out[2, j2] = out[2, j2 + 1] + level
+    return out
+
+
+@compiled(fastmath=True, error_model="numpy")
+def _pair_squares(g, q, g2, q2, known, level, tail, slope, loss):  # type: ignore[no-untyped-def]
+    """Write Σ r² − Σ wy² of all j1 at one j2, with the best level; a slope of −1 is free."""
+    u, uu, uy = tail
+    free, scale = slope < 0.0, 1.0 / (known * uu - u * u) if slope < 0.0 else 0.0
+    for j in range(loss.size):
+        rest = level - (g2 - g[j])
+        rate = max(known * uy - u * rest, 0.0) * scale if free else slope
+        b = rest - rate * u
+        loss[j] = q2 - q[j] + rate * (rate * uu - 2.0 * uy) - b * b / known
+
+
+@compiled()
+def best_pair(theta, y, w, first, tails, shared, low, high):  # type: ignore[no-untyped-def]
+    """Write level and slope of the best break points at η and ω of theta; return (j1, j2).
+
+    Exact over low[0] ≤ j1 ≤ high[0] and low[1] ≤ j2 ≤ high[1]: each pair has its best level and
+    slope. j1 is −1 if no pair spans a period. `tails` comes from `tail_sums`.
+    """
     n = y.size
     reach = max(MIN_OSCILLATION, int(np.ceil(2.0 * np.pi / theta[2] - 1e-9)))
-    tail = np.zeros(n)
-    s0, su, suu, sy, suy = 0.0, 0.0, 0.0, 0.0, 0.0
-    for j2 in range(n - 2, -1, -1):
-        s0 += w[j2 + 1]
-        sy += w[j2 + 1] * (y[j2 + 1] - theta[0])
-        suu += 2.0 * su + s0
-        su += s0
-        suy += sy
-        if shared:
-            tail[j2] = theta[1] * (theta[1] * suu - 2.0 * suy)
-        elif suy > 0.0 and suu > 0.0:
-            tail[j2] = -suy * suy / suu
-    cost = np.zeros(n)  # oscillation from the start to j2, relative to a plateau
+    start, stop = low[0], min(high[1], n - 1) + 1
     cosine, sine = np.empty(n), np.empty(n)
-    _waves(theta[2], first, 0, n, cosine, sine)
-    total = 0.0
-    for j in range(n):
-        r = y[j] - theta[0]
-        g = np.log1p(theta[1] * cosine[j])
-        total += w[j] * g * (g - 2.0 * r)
-        cost[j] = total
-    best, b1, b2, top, top_j = np.inf, -1, -1, -np.inf, -1
-    for j2 in range(reach, n):
-        if cost[j2 - reach] > top:
-            top, top_j = cost[j2 - reach], j2 - reach
-        loss = cost[j2] - top + tail[j2]
-        if loss < best:
-            best, b1, b2 = loss, top_j, j2
-    return b1, b2
+    _waves(theta[2], first, start, stop, cosine, sine)
+    g, q = np.zeros(n), np.zeros(n)  # prefix sums of the wave, and of its square − 2 y wave
+    for j in range(start + 1, stop):
+        wave = w[j] * np.log(1.0 + theta[1] * cosine[j])
+        g[j], q[j] = g[j - 1] + wave, q[j - 1] + wave * (wave - 2.0 * y[j])
+    known, level, loss = w.sum(), (w * y).sum(), np.empty(n)
+    best, b1, b2 = np.inf, -1, -1
+    for j2 in range(max(low[1], start + reach), stop):
+        u, uu, uy = tails[0, j2], tails[1, j2], tails[2, j2]
+        slope = theta[1]
+        if not shared:
+            slope = -1.0 if known * uu - u * u > 1e-9 * known * uu else 0.0
+        part = slice(start, min(high[0], j2 - reach) + 1)
+        _pair_squares(g[part], q[part], g[j2], q[j2], known, level, (u, uu, uy), slope, loss[part])
+        j1 = start + np.argmin(loss[part])
+        if loss[j1] < best:
+            best, b1, b2 = loss[j1], j1, j2
+            rest = level - (g[j2] - g[j1])
+            if slope < 0.0:
+                slope = max(known * uy - u * rest, 0.0) / (known * uu - u * u)
+            theta[0], theta[3] = (rest - slope * u) / known, slope
+    return best, b1, b2
 
 
 @compiled()
-def refine(theta, y, w, first, j1, j2, shared, rounds):  # type: ignore[no-untyped-def]
-    """Alternate exact break points and descent until neither changes; return (squares, j1, j2)."""
-    squares, _ = descend(theta, y, w, first, j1, j2, shared, 1e-4, 12)
-    other = theta.copy()
-    for _ in range(rounds):
-        k1, k2 = scan(theta, y, w, first, shared)
-        if k1 < 0 or (k1 == j1 and k2 == j2):
-            break
-        other[:] = theta
-        loss, _ = descend(other, y, w, first, k1, k2, shared, 1e-4, 12)
-        if loss >= squares:
-            break
-        theta[:] = other
-        squares, j1, j2 = loss, k1, k2
-    return squares, j1, j2
+def refine(start, y, w, first, tails, shared, squares, width, steps, offsets, rounds):  # type: ignore[no-untyped-def]
+    """Alternate exact break points within `width` tokens and descent until neither changes.
 
-
-@compiled()
-def climb(theta, y, w, first, j1, j2, shared, squares):  # type: ignore[no-untyped-def]
-    """Move T₂, then T₁, by 1 to 16 tokens while the loss falls; return (squares, j1, j2)."""
+    Break points are solved at the frequency and at `offsets` from it (in radians over the profile);
+    descent starts at the best. A shared η ties T₂ to the amplitude: where nothing else helps, break
+    points are solved with a free slope. Updates start, (b, η, ω, η_tail, j1, j2); returns the
+    squares.
+    """
     n = y.size
-    other = theta.copy()
-    for _ in range(40):
-        moved = False
-        for end in range(2):
-            for size in (16, 8, 4, 2, 1):
-                for sign in (-1, 1):
-                    k1 = j1 + (sign * size if end else 0)
-                    k2 = j2 + (0 if end else sign * size)
-                    if k1 < 0 or k2 >= n or k2 - k1 < MIN_OSCILLATION:
-                        continue
-                    other[:] = theta
-                    loss, _ = descend(other, y, w, first, k1, k2, shared, 1e-4, 6)
-                    if loss < squares * (1.0 - 1e-10):
-                        theta[:] = other
-                        squares, j1, j2, moved = loss, k1, k2, True
-        if not moved:
+    trial, best = start.copy(), start.copy()
+    tied = shared
+    for _ in range(rounds):
+        least = np.inf
+        j1, j2 = int(start[4]), int(start[5])
+        low, high = (max(j1 - width, 0), max(j2 - width, 0)), (j1 + width, j2 + width)
+        for offset in offsets:
+            trial[:] = start
+            trial[2] = min(max(start[2] + offset / n, 2.0 * np.pi / n), np.pi)
+            loss, k1, k2 = best_pair(trial, y, w, first, tails, tied, low, high)
+            same = offset == 0.0 and k1 == j1 and k2 == j2 and squares < np.inf
+            if k1 >= 0 and loss < least and not same:
+                trial[4], trial[5] = k1, k2
+                least, best[:] = loss, trial
+        loss = squares
+        if least < np.inf:
+            j1, j2 = int(best[4]), int(best[5])
+            loss, _ = descend(best[:4], y, w, first, j1, j2, shared, 1e-4, steps)
+        if loss < squares * (1.0 - 1e-9):
+            squares, start[:], tied = loss, best, shared
+        elif tied:
+            tied = False
+        else:
             break
-    return squares, j1, j2
+    return squares
 
 
 @compiled()
@@ -370,181 +400,202 @@ def _monotone(y, w, out):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath={"contract"})
-def _project(rows, cosines, starts, projected):  # type: ignore[no-untyped-def]
-    """Write Σ r cos(ωi) of each row over each block, for every frequency: (row, block, frequency).
+def _project(rows, waves, starts, projected):  # type: ignore[no-untyped-def]
+    """Write prefix sums over blocks of each row times each wave: (row, block edge, wave).
 
-    All rows share one pass over the cosines, (token, frequency), which take many megabytes.
+    All rows share one pass over the waves, (token, wave), which take many megabytes.
     """
-    projected[:] = 0.0
+    projected[:], r = 0.0, np.zeros(4, dtype=np.float32)
     for k in range(starts.size - 1):
-        for j in range(starts[k], starts[k + 1]):
-            cosine = cosines[j]
+        for i in range(rows.shape[0]):
+            projected[i, k + 1] = projected[i, k]
+        for j in range(starts[k], starts[k + 1], 4):
+            last = min(j + 4, starts[k + 1])
+            one, two, three, four = waves[j], waves[j + 1], waves[j + 2], waves[j + 3]
             for i in range(rows.shape[0]):
-                r, total = rows[i, j], projected[i, k]
+                r[:] = 0.0
+                r[: last - j] = rows[i, j:last]
+                r0, r1, r2, r3, total = r[0], r[1], r[2], r[3], projected[i, k + 1]
                 for f in range(total.size):
-                    total[f] += r * cosine[f]
+                    total[f] += r0 * one[f] + r1 * two[f] + r2 * three[f] + r3 * four[f]
 
 
 @compiled()
-def _tails(r, w, starts, etas):  # type: ignore[no-untyped-def]
-    """Return the best gain of a tail that starts within each block, and its start.
-
-    Row e has slope etas[e]; the last row has the best slope.
+def _tails(tails, known, starts, slope):  # type: ignore[no-untyped-def]
+    """Return the start of the best tail within each block without an oscillation, and the last
+    token; a slope of −1 is free. The row's mean is 0.
     """
-    n, slopes = r.size, etas.size
-    blocks = starts.size - 1
-    gain = np.full((slopes + 1, blocks), np.inf)
-    where = np.zeros((slopes + 1, blocks), dtype=np.int64)
-    s0, su, suu, sy, suy = 0.0, 0.0, 0.0, 0.0, 0.0
-    k = blocks - 1
-    for j2 in range(n - 1, -1, -1):
-        if j2 < n - 1:
-            s0 += w[j2 + 1]
-            sy += r[j2 + 1]
-            suu += 2.0 * su + s0
-            su += s0
-            suy += sy
-        while j2 < starts[k]:
-            k -= 1
-        for e in range(slopes + 1):
-            value = 0.0
-            if e < slopes:
-                value = etas[e] * (etas[e] * suu - 2.0 * suy)
-            elif suy > 0.0 and suu > 0.0:
-                value = -suy * suy / suu
-            if value < gain[e, k]:
-                gain[e, k], where[e, k] = value, j2
-    return gain, where
+    where = np.append(starts[1:] - 1, starts[-1] - 1)
+    for k in range(starts.size - 1):
+        best = np.inf
+        for j2 in range(starts[k], min(starts[k + 1], starts[-1] - 1)):
+            u, uu, uy = tails[0, j2], tails[1, j2], tails[2, j2]
+            rest = uu - u * u / known
+            rate = slope if slope >= 0.0 else max(uy, 0.0) / rest if rest > 1e-9 * uu else 0.0
+            gain = rate * (rate * rest - 2.0 * uy)
+            if gain < best:
+                best, where[k] = gain, j2
+    return where
 
 
-@compiled()
-def _add_block(cos2, cos, projected, swing, mean, own, block, old, new):  # type: ignore[no-untyped-def]
-    """Add one block's oscillation to the sums, and update the largest sum and its block."""
-    sums, top, at = old
-    new_sums, new_top, new_at = new
-    for f in range(cos2.size):
-        total = sums[f] + (
-            swing * (swing * cos2[f] + 2.0 * mean * cos[f] - 2.0 * projected[f]) + own
-        )
-        new_sums[f] = total
-        more = total > top[f]
-        new_top[f] = total if more else top[f]
-        new_at[f] = block if more else at[f]
+@compiled(fastmath=True, error_model="numpy")
+def _gain(g, gg, gy, base):  # type: ignore[no-untyped-def]
+    """Return the least squares of an oscillation of a·wave, relative to a constant, and a.
 
-
-@compiled()
-def _keep_best(sums, top, at, shared, separate, place, score, other, pick, other_pick):  # type: ignore[no-untyped-def]
-    """Update the smallest gain of each frequency, for both forms, and its place."""
-    for f in range(sums.size):
-        base = sums[f] - top[f]
-        less, other_less = base + shared < score[f], base + separate < other[f]
-        score[f] = base + shared if less else score[f]
-        other[f] = base + separate if other_less else other[f]
-        pick[f] = place + at[f] if less else pick[f]
-        other_pick[f] = place + at[f] if other_less else other_pick[f]
-
-
-@compiled()
-def _coarse(projected, block_cos, block_cos2, block_r, starts, fastest, etas, tails, score, picks):  # type: ignore[no-untyped-def]
-    """Write the best coarse gain over amplitudes and pairs of blocks, for each form and frequency.
-
-    The place of the best is (amplitude·B + last block)·B + first block, B = blocks + 1. Arrays of
-    blocks are (block, frequency): inner loops run over frequencies, TOGETHER at a time. `fastest`
-    is that of `break_points`.
+    `base` holds the squares, the level and 1/(effective tokens) of the fit without it, the sums Σu,
+    Σu² and Σuy of a tail whose slope is a, and the range of a.
     """
-    blocks, count = projected.shape
-    score[:] = np.inf
-    # Sums of the oscillation from the start to each block; the largest sum, and its block.
-    sums, top = np.zeros((blocks + 1, TOGETHER)), np.zeros((blocks + 1, TOGETHER))
-    at = np.zeros((blocks + 1, TOGETHER), dtype=np.int64)
-    for begin in range(0, count, TOGETHER):
-        end = min(begin + TOGETHER, count)
-        for e in range(etas.size):
-            root = np.sqrt(1.0 - etas[e] * etas[e])
-            mean, swing = np.log((1.0 + root) / 2.0), 2.0 * (1.0 - root) / etas[e]
-            for k in range(blocks):
-                own = mean * (mean * (starts[k + 1] - starts[k]) - 2.0 * block_r[k])
-                cos2, cos = block_cos2[k, begin:end], block_cos[k, begin:end]
-                old, new = (sums[k], top[k], at[k]), (sums[k + 1], top[k + 1], at[k + 1])
-                _add_block(cos2, cos, projected[k, begin:end], swing, mean, own, k + 1, old, new)
-            for k in range(1, blocks + 1):
-                # A tail that starts inside block k: the oscillation ends at the block's start, to
-                # not fit the tail.
-                shared = tails[e, k] if k < blocks else 0.0
-                separate = tails[etas.size, k] if k < blocks else 0.0
-                place = (e * (blocks + 1) + k) * (blocks + 1)
-                # An oscillation from block a must span a period. a is the last allowed first block
-                # for the frequencies from `fastest` of a up to `fastest` of a + 1.
-                stop = end
-                for a in range(k - 1, -1, -1):
-                    start = max(fastest[starts[k] - starts[a]], begin)
-                    if start < stop:
-                        part, here = slice(start, stop), slice(start - begin, stop - begin)
-                        _keep_best(
-                            sums[k, here],
-                            top[a, here],
-                            at[a, here],
-                            shared,
-                            separate,
-                            place,
-                            score[0, part],
-                            score[1, part],
-                            picks[0, part],
-                            picks[1, part],
+    squares, level, share, u, uu, uy, low, high = base
+    product = gy - level * g + uy
+    norm = gg + uu - (g + u) * (g + u) * share + np.float32(1e-6)
+    a = product / norm
+    a = a if a > low else low
+    a = a if a < high else high
+    return squares + a * (a * norm - (product + product)), a
+
+
+@compiled(fastmath=True, error_model="numpy")
+def _gains(g1, g2, gg1, gg2, gy1, gy2, omega, slowest, base, old, new):  # type: ignore[no-untyped-def]
+    """Write the smaller of `old` and `_gain` of each wave between two block edges."""
+    for f in range(new.size):
+        value, _ = _gain(g2[f] - g1[f], gg2[f] - gg1[f], gy2[f] - gy1[f], base)
+        value = value if omega[f] >= slowest else NONE
+        new[f] = old[f] if old[f] < value else value
+
+
+@compiled()
+def _base(tails, known, shared, j2, low, high):  # type: ignore[no-untyped-def]
+    """Return `base` of `_gain` for a tail after j2."""
+    zero, one = np.float32(0.0), np.float32(1.0 / known)
+    u, uu, uy = np.float32(tails[0, j2]), np.float32(tails[1, j2]), np.float32(tails[2, j2])
+    if shared:
+        return zero, zero, one, u, uu, uy, low, high
+    rest = tails[1, j2] - tails[0, j2] ** 2 / known
+    if tails[2, j2] <= 0.0 or rest <= 1e-9 * tails[1, j2]:
+        return zero, zero, one, zero, zero, zero, low, high
+    rate = tails[2, j2] / rest
+    level, share = -rate * tails[0, j2] / known, tails[1, j2] / rest / known
+    squares = np.float32(-rate * tails[2, j2])
+    return squares, np.float32(level), np.float32(share), zero, zero, zero, low, high
+
+
+@compiled()
+def _slowest(starts, k1, k2):  # type: ignore[no-untyped-def]
+    """Return the slowest frequency of an oscillation between two blocks, whose break points may
+    move by a block.
+    """
+    return np.float32(2.0 * np.pi / (starts[k2] - starts[k1] + starts[2] - starts[1]))
+
+
+@compiled()
+def _coarse(sums, starts, grid, tails, known, score):  # type: ignore[no-untyped-def]
+    """Write the least coarse squares of each wave over pairs of blocks, (form, wave).
+
+    `sums` are prefix sums over blocks of the waves, their squares and products, (3, edge, wave).
+    """
+    omega, edges, shapes, low, high = grid
+    score[:] = NONE
+    buffer = np.empty((2, TOGETHER), dtype=np.float32)
+    for c in range(shapes.size):
+        for free, shared in ((True, False), (False, True), (True, True)):
+            if free and shared and low[c] > 0.0:
+                continue  # only the first class has slopes as small as those of long tails
+            where = _tails(tails, known, starts, -1.0 if free else shapes[c])
+            best = score[0 if shared else 1]
+            for begin in range(edges[c], edges[c + 1], TOGETHER):
+                part = slice(begin, min(begin + TOGETHER, edges[c + 1]))
+                count = part.stop - begin
+                old, new = buffer[0, :count], buffer[1, :count]
+                old[:] = best[part]
+                for k2 in range(1, starts.size):
+                    base = _base(tails, known, shared, where[k2], low[c], high[c])
+                    for k1 in range(k2):
+                        slowest = _slowest(starts, k1, k2)
+                        if omega[part.stop - 1] < slowest:
+                            break
+                        _gains(
+                            sums[0, k1, part],
+                            sums[0, k2, part],
+                            sums[1, k1, part],
+                            sums[1, k2, part],
+                            sums[2, k1, part],
+                            sums[2, k2, part],
+                            omega[part],
+                            slowest,
+                            base,
+                            old,
+                            new,
                         )
-                        stop = start
-                    if stop <= begin:
-                        break
+                        old, new = new, old
+                best[part] = old
 
 
 @compiled()
-def _oscillating(y, w, r, projected, first, level, slope, grids, etas, out):  # type: ignore[no-untyped-def]
-    """Write the best shared (out[0]) and separate (out[1]) fit of one row: steps 2-4."""
-    frequencies, block_cos, block_cos2, starts, fastest = grids
-    n, blocks = y.size, starts.size - 1
-    block_r = np.zeros(blocks)
-    for k in range(blocks):
-        for j in range(starts[k], starts[k + 1]):
-            block_r[k] += r[j]
-    if slope > 0.0:  # a long tail fixes a shared η better than any grid
-        etas = np.append(etas, min(slope, ETA_MAX))
-    tails, where = _tails(r, w, starts, etas)
-    scores = np.empty((2, frequencies.size))
-    picks = np.zeros((2, frequencies.size), dtype=np.int64)
-    _coarse(projected, block_cos, block_cos2, block_r, starts, fastest, etas, tails, scores, picks)
+def _start(f, sums, starts, grid, tails, known, shared):  # type: ignore[no-untyped-def]
+    """Return (a, j1, j2) of the best pair of blocks of wave f."""
+    omega, edges, shapes, low, high = grid
+    c = np.searchsorted(edges, f, side="right") - 1
+    best, best_a, j1, j2 = NONE, np.float32(0.0), -1, -1
+    for free in (True, False):
+        if not (free or shared):
+            continue
+        where = _tails(tails, known, starts, -1.0 if free else shapes[c])
+        for k2 in range(1, starts.size):
+            base = _base(tails, known, shared, where[k2], low[c], high[c])
+            for k1 in range(k2):
+                if omega[f] < _slowest(starts, k1, k2):
+                    break
+                g, gg, gy = sums[:, k2, f] - sums[:, k1, f]
+                value, a = _gain(g, gg, gy, base)
+                if value < best:
+                    best, best_a, j1, j2 = value, a, max(starts[k1] - 1, 0), where[k2]
+    return best_a, j1, j2
+
+
+@compiled()
+def _oscillating(y, w, sums, first, starts, grid, given, candidates, out):  # type: ignore[no-untyped-def]
+    """Write the best shared (out[0]) and separate (out[1]) fit of one row: steps 2 and 3."""
+    n, omega, known = y.size, grid[0], w.sum()
+    width = starts[2] - starts[1] + 1
+    tails = tail_sums(y, w)
+    scores = np.empty((2, omega.size), dtype=np.float32)
+    _coarse(sums, starts, grid, tails, known, scores)
     for form in range(2):
         shared, score = form == 0, scores[form]
-        best, best_theta, best_1, best_2 = np.inf, np.zeros(4), -1, -1
-        for _ in range(CANDIDATES):
+        squares, points = np.full(candidates + 1, np.inf), np.zeros((candidates + 1, 6))
+        for k in range(candidates + 1):
             f = np.argmin(score)
-            if not np.isfinite(score[f]):
-                break
-            place, k1 = divmod(picks[form, f], blocks + 1)
-            e, k2 = divmod(place, blocks + 1)
-            j2 = where[e if shared else etas.size, k2] if k2 < blocks else n - 1
-            j1 = min(max(starts[k1] - 1, 0), j2 - MIN_OSCILLATION)
-            if j1 >= 0:
-                theta = np.array([level, etas[e], frequencies[f], etas[e] if shared else slope])
-                squares, j1, j2 = refine(theta, y, w, first, j1, j2, shared, 4)
-                if squares < best:
-                    best, best_1, best_2 = squares, j1, j2
-                    best_theta[:] = theta
-            score[max(f - 2, 0) : f + 3] = np.inf
-        if best_1 < 0:
+            if k == candidates:
+                points[k] = given[form]
+            elif score[f] < NONE:
+                a, j1, j2 = _start(f, sums, starts, grid, tails, known, shared)
+                points[k] = np.array([0.0, a, omega[f], 0.0, j1, j2])
+                score[np.abs(omega - omega[f]) < SEPARATION / n] = NONE
+            if points[k, 2] > 0.0:
+                squares[k] = refine(
+                    points[k], y, w, first, tails, shared, np.inf, width, 4, OFFSETS[:1], 1
+                )
+        for k in np.argsort(squares)[: candidates // FINALISTS + 1]:
+            squares[k] = refine(
+                points[k], y, w, first, tails, shared, squares[k], width, 8, OFFSETS[:NEAR], 6
+            )
+        k = int(np.argmin(squares))
+        if not np.isfinite(squares[k]):
             out[form, :] = np.nan
             continue
-        best, best_1, best_2 = climb(best_theta, y, w, first, best_1, best_2, shared, best)
-        best, best_1, best_2 = refine(best_theta, y, w, first, best_1, best_2, shared, 8)
-        best, converged = descend(best_theta, y, w, first, best_1, best_2, shared, 1e-10, 400)
-        out[form, 0], out[form, 1] = best, best_theta[0]
-        out[form, 2], out[form, 4] = best_theta[1], best_theta[2]
-        out[form, 3] = best_theta[1] if shared else (best_theta[3] if best_2 < n - 1 else 0.0)
-        out[form, 5], out[form, 6], out[form, 7] = best_1, best_2, 1.0 if converged else 0.0
+        theta = points[k]
+        best = refine(theta, y, w, first, tails, shared, squares[k], width, 12, OFFSETS, ROUNDS)
+        best = refine(theta, y, w, first, tails, shared, best, n, 12, OFFSETS[:1], ROUNDS)
+        j1, j2 = int(theta[4]), int(theta[5])
+        best, converged = descend(theta[:4], y, w, first, j1, j2, shared, 1e-10, 400)
+        out[form, 0], out[form, 1], out[form, 2], out[form, 4] = best, theta[0], theta[1], theta[2]
+        out[form, 3] = theta[1] if shared else (theta[3] if j2 < n - 1 else 0.0)
+        out[form, 5], out[form, 6], out[form, 7] = j1, j2, 1.0 if converged else 0.0
 
 
 @compiled()
 def search_rows(  # type: ignore[no-untyped-def]
-    rows, first, frequencies, cosines, block_cos, block_cos2, starts, fastest, etas, out
+    rows, first, waves, of_waves, starts, edges, omega, shapes, low, high, given, candidates, out
 ):
     """Fit each row with all forms, in the order of FORMS.
 
@@ -554,7 +605,6 @@ def search_rows(  # type: ignore[no-untyped-def]
     oscillates = np.zeros(rows.shape[0], dtype=np.bool_)
     centres = np.zeros(rows.shape[0])
     centred, weights = np.zeros(rows.shape), np.zeros(rows.shape)
-    residual = np.zeros(rows.shape)
     for i in range(rows.shape[0]):
         known = np.isfinite(rows[i])
         count = known.sum()
@@ -577,16 +627,25 @@ def search_rows(  # type: ignore[no-untyped-def]
             continue
         _monotone(y, w, out[i, 0])
         oscillates[i] = out.shape[1] > 1 and count >= MIN_OSCILLATION + 4
-        residual[i] = w * (y - out[i, 0, 1])
         centres[i] = centre
-    projected = np.empty((rows.shape[0], starts.size - 1, frequencies.size))
+    sums = np.empty((rows.shape[0], 3, starts.size, omega.size), dtype=np.float32)
     if oscillates.any():
-        _project(residual, cosines, starts, projected)
-    grids = (frequencies, block_cos, block_cos2, starts, fastest)
+        _project(centred.astype(np.float32), waves, starts, sums[:, 2])
+    grid = (omega, edges, shapes, low, high)
     for i in range(rows.shape[0]):
         if oscillates[i]:
-            y, w, r, level, slope = centred[i], weights[i], residual[i], out[i, 0, 1], out[i, 0, 3]
-            _oscillating(y, w, r, projected[i], first, level, slope, grids, etas, out[i, 1:])
+            sums[i, :2] = of_waves
+            _oscillating(
+                centred[i],
+                weights[i],
+                sums[i],
+                first,
+                starts,
+                grid,
+                given[i],
+                candidates,
+                out[i, 1:],
+            )
         out[i, :, 1] += centres[i]
 
 

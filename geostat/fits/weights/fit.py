@@ -28,7 +28,7 @@ from geostat.datasets.tokens import LayerTokens, layer_tokens, require, select_h
 from geostat.datasets.variable import Value, codes, fit_dataset, join_heads, mapped, variables
 from geostat.errors import InputError
 from geostat.fits.weights.autocorrelation import background, lag_one, long_run_noise
-from geostat.fits.weights.break_points import FORMS, search, search_documents
+from geostat.fits.weights.break_points import FORMS, search, search_documents, search_twice
 from geostat.fits.weights.effects import arithmetic, common_variance, distance, growth
 from geostat.fits.weights.forms import CURVE, predict, refine
 from geostat.fits.weights.identifiability import (
@@ -128,7 +128,10 @@ _BY_HEAD: Final = (
         oscillation)
     omega_at_bound | 1 | \omega \in \partial\Omega | omega is at a bound (one period in the phase,
         or pi) or undetermined (eta = 0)
-    converged | 1 | \mathrm{ok} | search and lmfit both converged
+    converged | 1 | \mathrm{ok} | lmfit converged, and the two searches differ by at most 0.1% of
+        the rmse
+    gap | 1 | \Delta\mathrm{RMSE}/\mathrm{RMSE} | relative difference in rmse between the optima of
+        two searches that start from different grids; the better one is reported
     zero_weight_share | 1 | \mathrm{P}(\alpha_i = 0) | share of content weights that are exactly 0,
         excluded from the mean log | none
     documents | 1 | K | number of documents with data for the head | none
@@ -223,7 +226,15 @@ _OF_FORMS: Final = _table(
 _BY_FORM: Final = (
     _OF_FORMS
     | _along(
-        "form", "by form", "rmse", "r2", "bic", "loss_held_out", "loss_held_out_se", "converged"
+        "form",
+        "by form",
+        "rmse",
+        "r2",
+        "bic",
+        "loss_held_out",
+        "loss_held_out_se",
+        "converged",
+        "gap",
     )
     | _table(
         r"""
@@ -399,12 +410,12 @@ def _fit_heads(capture: xr.Dataset) -> dict[str, Value]:
     carries: BoolArray = np.asarray(np.isfinite(log_weight).any(axis=-1))
     mean, without = mean_over_documents(log_weight), leave_one_out_mean(log_weight)
     documents, heads, content = without.shape
-    # One search fits the means, (form, head), and the replicates, (form, document, head).
-    searched = search(np.concatenate([mean, without.reshape(documents * heads, content)]), first)
-    best = {name: rows[:, :heads].copy() for name, rows in searched.items()}
+    best = search_twice(mean, first)
+    # Replicates, (form, document, head), also start at the optimum of all documents.
+    near = {name: np.tile(rows, documents) for name, rows in best.items()}
+    searched = search(without.reshape(documents * heads, content), first, near=near)
     replicates = {
-        name: rows[:, heads:].reshape(len(FORMS), documents, heads)
-        for name, rows in searched.items()
+        name: rows.reshape(len(FORMS), documents, heads) for name, rows in searched.items()
     }
     at_bound, tokens_se = refine(best, position, mean)
     residual = mean - predict(best, position)
@@ -428,6 +439,7 @@ def _fit_heads(capture: xr.Dataset) -> dict[str, Value]:
         **form_values(best, replicates, carries, codes, half_width),
         **_goodness(residual, mean),
         "form_converged": best["converged"] == 1.0,
+        "form_gap": best["gap"],
         "form_loss_held_out": rivals["rival_loss_held_out"][len(SIMPLE) :],
         "form_loss_held_out_se": rivals["rival_loss_held_out_se"][len(SIMPLE) :],
         **{f"form_{name}_se_tokens": values for name, values in tokens_se.items()},

@@ -2,18 +2,20 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
+from scipy.optimize import nnls
 from scipy.special import stdtrit
 from support.synthetic import Sizes, Spread, Truth, assert_covered, capture, log_weights
 
+from geostat.fits.weights import break_points, forms
 from geostat.fits.weights import fit as weights
-from geostat.fits.weights import forms
-from geostat.fits.weights.break_point_kernels import scan
-from geostat.fits.weights.break_points import FORMS, search
+from geostat.fits.weights.break_point_kernels import best_pair, tail_sums
+from geostat.fits.weights.break_points import FORMS, MAX_GAP, search, search_twice
 from geostat.fits.weights.fit import fit_weights
 from geostat.fits.weights.forms import CURVE, log_profile
 from geostat.fits.weights.identifiability import Reason
 from geostat.fits.weights.rivals import SIMPLE
 from geostat.statistics.losses import mean_over_documents
+from studies.search import reference
 
 MANY = Sizes(layers=2, heads=8, kv_heads=4)
 TWO = Sizes(heads=2, kv_heads=1)
@@ -115,23 +117,67 @@ def test_no_neighbouring_break_point_is_better():
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_scan_finds_the_best_pair_of_break_points(shared):
+def test_break_points_are_exact_at_a_frequency_and_amplitude(shared):
     rows, truths = planted(2, 0.3, seed=17, tokens=60)
+    unknown = np.array([7, 30, 55])
     for row, truth in zip(rows, truths, strict=True):
-        y = row - row.mean()
-        theta = np.array([y[:10].mean(), truth.eta, truth.omega, 0.0])
+        w = np.ones(60)
+        w[unknown] = 0.0
+        y = w * row
         reach = max(8, int(np.ceil(2 * np.pi / truth.omega)))
-        best = np.inf
+        best, i = np.inf, np.arange(60)
         for j1 in range(60):
             for j2 in range(j1 + reach, 60):
-                u, slope = np.arange(1, 60 - j2), truth.eta
-                if u.size and not shared:
-                    slope = max(0.0, (u * (y[j2 + 1 :] - theta[0])).sum() / (u * u).sum())
-                parameters = (theta[0], truth.eta, slope, truth.omega, j1 + 1, j2 + 1)
-                squares = ((y - log_profile(POSITION[:60], *parameters)) ** 2).sum()
-                if squares < best - 1e-9:
-                    best, pair = squares, (j1, j2)
-        assert scan(theta, y, np.ones(60), 1, shared) == pair
+                wave = np.log1p(truth.eta * np.cos(truth.omega * (i + 1))) * ((i > j1) & (i <= j2))
+                ramp = np.maximum(i - j2, 0.0)
+                rest = y - w * (wave + (truth.eta * ramp if shared else 0.0))
+                columns = w[:, None] * np.stack([np.ones(60), ramp], axis=1)
+                nonnegative = np.column_stack([columns[:, 0], -columns[:, 0], columns[:, 1]])
+                squares = nnls(nonnegative[:, : 2 if shared else 3], rest)[1]
+                if squares**2 < best - 1e-9:
+                    best, pair = squares**2, (j1, j2)
+        theta = np.array([0.0, truth.eta, truth.omega, 0.0])
+        loss, *found = best_pair(theta, y, w, 1, tail_sums(y, w), shared, (0, 0), (60, 60))
+        assert tuple(found) == pair
+        assert loss + (y * y).sum() == pytest.approx(best, rel=1e-9)
+
+
+def bends(number, seed, tokens=200):
+    """Return log profiles of large, slow oscillations, as measured, in autocorrelated noise."""
+    random = np.random.default_rng(seed)
+    rows = random.normal(size=(number, tokens))
+    for t in range(1, tokens):
+        rows[:, t] += 0.55 * rows[:, t - 1]
+    for row in rows:
+        t1, length = random.integers(0, tokens // 3), random.integers(tokens // 4, tokens // 2)
+        omega = random.uniform(1.0, 3.0) * 2 * np.pi / length
+        eta, slope = random.uniform(0.6, 0.99), random.uniform(0.005, 0.05)
+        row *= 0.4
+        row += log_profile(np.arange(1, tokens + 1), 0.0, eta, slope, omega, t1, t1 + length)
+    return rows
+
+
+def test_two_searches_find_the_optimum_of_brute_force():
+    rows = bends(16, seed=21)
+    result = search_twice(rows, 1)
+    for form in ("shared", "separate"):
+        best = np.array([reference(row, 1, form)[0] for row in rows])
+        index = FORMS.index(form)
+        assert (1 - np.sqrt(best / result["squares"][index]) < MAX_GAP).all(), form
+        flagged = result["converged"][index] == 0
+        assert_array_equal(flagged, result["gap"][index] > MAX_GAP)
+
+
+def test_searches_that_differ_have_a_gap_and_have_not_converged(monkeypatch):
+    rows = np.random.default_rng(22).normal(size=(40, 200))
+    thorough = search_twice(rows, 1)["squares"][SEPARATE]
+    monkeypatch.setattr(break_points, "THOROUGH", 1)
+    result = {name: values[SEPARATE] for name, values in search_twice(rows, 1).items()}
+    missed = 1 - np.sqrt(thorough / result["squares"]) > MAX_GAP
+    flagged = result["gap"] > MAX_GAP
+    assert flagged.any()
+    assert (result["converged"] == ~flagged).all()
+    assert missed.sum() < flagged.sum()  # the better of two searches
 
 
 def test_noiseless_break_points_are_found_exactly():
@@ -234,9 +280,9 @@ def test_sink_and_total_use_the_arithmetic_mean_and_the_profile_the_geometric(ma
 def test_held_out_loss_is_that_of_a_refit_without_the_document():
     data = capture(sizes=Sizes(documents=3, heads=2, kv_heads=1), seed=11)
     logs = np.log(data["attention_weight"].values[:, 0, 0, 1:].astype(float))
-    loss = []
+    loss, near = [], search_twice(logs.mean(axis=0)[None], 1)
     for k in range(3):
-        result = search(np.delete(logs, k, axis=0).mean(axis=0)[None], 1)
+        result = search(np.delete(logs, k, axis=0).mean(axis=0)[None], 1, near=near)
         model = log_profile(np.arange(1, 128), *(result[name][SHARED, 0] for name in CURVE))
         loss.append(((logs[k] - model) ** 2).mean())
     fit = fit_weights(data).isel(layer=0, head=0)
@@ -244,7 +290,7 @@ def test_held_out_loss_is_that_of_a_refit_without_the_document():
     loss = []  # of a constant and of the reported form
     for k in range(3):
         means = np.delete(logs, k, axis=0).mean(axis=0)
-        result = search(means[None], 1)
+        result = search(means[None], 1, near=near)
         model = log_profile(
             np.arange(1, 128), *(result[name][int(fit["form_chosen"]), 0] for name in CURVE)
         )
@@ -342,7 +388,7 @@ def test_lmfit_errors_are_reported_in_addition_to_the_jackknife():
     fit = fit_weights(data).isel(layer=0, head=1)
     visible, _, log_weight = weights.layer_weights(data, 0)
     mean = mean_over_documents(log_weight[:, 1])
-    result = search(mean[None], visible.first_content)
+    result = search_twice(mean[None], visible.first_content)
     for form, source in (("shared", "eta"), ("separate", "eta_tail")):
         best = of_row(result, FORMS.index(form), 0)
         parameters = forms.fit_row(form, visible.position, mean, best).params
