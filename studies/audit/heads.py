@@ -1,5 +1,5 @@
-"""Audit heads: a grid of Assumptions 1-3, heads drawn at random from a wider range, and small heads
-with arbitrary Gram matrices.
+"""Audit heads: a grid of Assumptions 1-3, heads drawn at random from a wider range, small heads
+with arbitrary Gram matrices, and adversarial ones.
 
 The grid is fixed; the drawn heads guard against a grid that favours the bounds. Small heads cover
 cases that no lag Gram has: dense, low-rank and clustered cosines, equal tokens, tokens of zero
@@ -17,7 +17,7 @@ from theory.head.attention_profile import WeightProfile, value_norm_profile
 from theory.head.gram import feasible_edge, is_feasible, offset_exponential
 from theory.head.inputs import HeadInput
 
-Sample = Literal["grid", "random", "small"]
+Sample = Literal["grid", "random", "small", "adversarial"]
 
 LENGTHS: Final = (16, 64, 256)
 DIMENSIONS: Final = (16, 64, 128)
@@ -44,6 +44,11 @@ SMALL_TOKENS: Final = (3, 32)
 SMALL_DIMENSIONS: Final = (2, 40)
 """Ranges of T and d of a small head, log-uniform."""
 
+ADVERSARIAL_HEADS: Final = 400
+"""Number of adversarial heads: small heads with clustered cosines, half of them with opposite
+signs.
+"""
+
 Kind = Literal["dense", "low rank", "clustered", "equal", "parallel", "weightless"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 """Kinds of small heads, drawn in turn: random vectors; vectors in one to four dimensions; clusters;
@@ -67,13 +72,19 @@ RANGES: Final[dict[str, tuple[float, float]]] = {
 def heads(sample: Sample = "grid", *, seed: int = 0, count: int | None = None) -> list[HeadInput]:
     """Return the heads of a sample, each with the ascending sizes N at which it is audited.
 
-    seed, count: for drawn heads, "random" or "small" (each of `KINDS` in turn).
+    seed, count: for drawn heads, "random", "small" (each of `KINDS` in turn) or "adversarial"
+    ("clustered", in turn without and with opposite signs).
     """
     generator = np.random.default_rng(seed)
     if sample == "random":
         return [random_head(generator) for _ in range(count or RANDOM_HEADS)]
     if sample == "small":
         return [small_head(KINDS[k % len(KINDS)], generator) for k in range(count or SMALL_HEADS)]
+    if sample == "adversarial":
+        return [
+            small_head("clustered", generator, opposed=k % 2 == 1)
+            for k in range(count or ADVERSARIAL_HEADS)
+        ]
     return grid_heads()
 
 
@@ -131,9 +142,9 @@ def random_head(generator: np.random.Generator) -> HeadInput:
     )
 
 
-def small_head(kind: Kind, generator: np.random.Generator) -> HeadInput:
+def small_head(kind: Kind, generator: np.random.Generator, *, opposed: bool = False) -> HeadInput:
     """Draw one head: T and d log-uniform, Dirichlet weights, norms 1 or lognormal, cosines of the
-    given kind.
+    given kind; opposed: values have random signs, so that cosines near −1 occur.
     """
     tokens, d = (
         round(float(np.exp(generator.uniform(*np.log(ends)))))
@@ -151,6 +162,8 @@ def small_head(kind: Kind, generator: np.random.Generator) -> HeadInput:
         first_equal = np.array([np.flatnonzero(first_equal == group)[0] for group in first_equal])
         jitter = 10 ** generator.uniform(-3, -0.3) if kind == "clustered" else 0.0
         vectors = vectors[first_equal] + jitter * generator.normal(size=vectors.shape)
+    if opposed:
+        vectors *= generator.choice([-1.0, 1.0], size=(tokens, 1))
     if kind == "equal":
         alpha, norms = alpha[first_equal] / alpha[first_equal].sum(), norms[first_equal]
     if kind == "weightless":

@@ -179,7 +179,7 @@ def audit(
 
     Args:
         editions: editions to audit.
-        sample: "grid", or "random" or "small" for `count` heads of that kind.
+        sample: "grid", or "random", "small" or "adversarial" for `count` heads of that kind.
         draws: simulated heads for each head of the sample and kind of directions, at least 2.
         seed: seed of the heads and the draws.
         every: step through the heads of the sample (1: all).

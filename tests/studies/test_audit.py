@@ -27,6 +27,7 @@ def audits() -> list[Audit]:
             audit(sample="grid", draws=60, every=160, seed=1),
             audit(sample="random", draws=60, every=150, seed=1),
             audit(UNDER_MODEL_G, sample="small", draws=60, every=80, seed=1),
+            audit(document.EDITIONS_OF["adversarial"], sample="adversarial", draws=60, every=80),
         ]
 
 
@@ -48,7 +49,8 @@ def test_the_document_describes_its_method_and_holds_every_number(audits):
     written = document.document(audits, every=160)
     for part in (
         *("60 draws", "seed 1", "every 160th", "**Violated**", "**Vacuous**"),
-        *("## Grid", "## Random heads", "## Small heads", "| conditional | E R(r_min) |"),
+        *("## Grid", "## Random heads", "## Small heads", "## Adversarial heads"),
+        "| conditional | E R(r_min) |",
     ):
         assert part in written
     for line in (line for audited in audits for line in table(audited)):
@@ -155,6 +157,21 @@ def test_small_heads_have_every_kind_of_gram_and_exact_ties():
     long = [head for head in by_kind["weightless"] if len(head.alpha) > 12]
     assert all((head.alpha * head.norms).min() == 0 for head in long)
     assert sum(len(head.n) for head in heads.heads("small")) >= 2000
+
+
+def test_adversarial_heads_are_clustered_and_every_second_one_has_opposite_values():
+    drawn = heads.heads("adversarial", seed=3, count=40)
+    least = np.array([head.gram.min() for head in drawn if len(head.alpha) > 8])
+    of_second = np.array([k % 2 == 1 for k, head in enumerate(drawn) if len(head.alpha) > 8])
+    assert (least[of_second] < -0.5).mean() > 0.8 > 0.3 > (least[~of_second] < -0.5).mean()
+    assert len(heads.heads("adversarial")) == heads.ADVERSARIAL_HEADS
+
+
+def test_upper_values_of_repaired_fail_on_adversarial_heads_where_those_of_sharp_do_not():
+    found = audit(("repaired", "sharp"), sample="adversarial", draws=300, count=60)
+    assert violations(found, "repaired")[0] == 0
+    assert violations(found, "repaired")[1] > 0
+    assert violations(found, "sharp") == (0, 0)
 
 
 @pytest.mark.slow
