@@ -14,6 +14,10 @@ import numpy as np
 import xarray as xr
 
 import geostat as gs
+from geostat.datasets.separability import RANGES
+from geostat.statistics.equivalence import HOLDS
+from geostat.topics.records import ANSWER_CODES
+from geostat.topics.weights import phases_shown
 
 README: Final = Path(__file__).parents[2] / "README.md"
 SECTIONS: Final = re.compile(
@@ -51,6 +55,11 @@ def _null(null: str) -> Callable[[xr.DataTree], str]:
     return lambda tree: f"{_at(tree, 'summary', 'precision_null', null=null, n=2):.2f}"
 
 
+def _gain(null: str) -> Callable[[xr.DataTree], str]:
+    parts = ("precision_gain", "precision_gain_se")
+    return lambda tree: _with_error(*(_at(tree, "separable", p, null=null, n=8) for p in parts))
+
+
 def _lowest(tree: xr.DataTree) -> str:
     mean = tree["summary"].to_dataset()["precision_mean"]
     inner = mean.where((mean["n"] > 1) & (mean["n"] < tree["capture"].sizes["position"]))
@@ -68,54 +77,50 @@ def _median(group: str, name: str, form: str, **cell: str) -> Callable[[xr.DataT
     return value
 
 
-def _inside(name: str, gram: str) -> Callable[[xr.DataTree], str]:
-    return lambda tree: f"{_at(tree, 'summary', name, edition='sharp', gram=gram):.0%}"
+def _inside(measure: str, size_range: str) -> Callable[[xr.DataTree], str]:
+    cell = {"edition": "sharp", "gram": "exponential", "size_range": size_range}
+    return lambda tree: f"{_at(tree, 'summary', 'recall_by_range', measure=measure, **cell):.0%}"
 
 
-def _cost(tree: xr.DataTree) -> str:
-    parts = ("recall_cost", "recall_cost_se")
-    return _with_error(*(_at(tree, "ingredients", p, swap="all but similarity") for p in parts))
+def _untrained(claim: str, *answers: str) -> Callable[[xr.DataTree], str]:
+    def value(tree: xr.DataTree) -> str:
+        control = tree["control"].to_dataset().sel(claim=claim)
+        return str(sum(int(control[answer]) for answer in answers or ANSWER_CODES))
+
+    return value
+
+
+def _all_phases(tree: xr.DataTree) -> str:
+    near = tree["verdicts"]["answer_head"].sel(claim_head=SHAPE) == HOLDS
+    shown = phases_shown(tree["weights"].to_dataset()).all("phase")
+    return str(int((shown & near).sum()))
 
 
 def _size(*names: str) -> Callable[[xr.DataTree], str]:
     return lambda tree: f"{np.prod([tree['capture'].sizes[name] for name in names]):,}"
 
 
+SMALL, MIDDLE, LARGE = RANGES
+SHAPE: Final = "weights.shape_position"
 QUOTED: Final = (
-    Quoted(
-        "contain {} of Recall values;",
-        "coverage",
-        "R inside, sharp, exponential",
-        _inside("recall_inside", "exponential"),
-    ),
-    Quoted(
-        "{} are expected",
-        "coverage",
-        "R drawn inside, sharp, exponential",
-        _inside("recall_drawn_inside", "exponential"),
-    ),
+    Quoted("{} of Recall values at", "coverage_by_range", "N ≤ 4", _inside("inside", SMALL)),
+    Quoted("tokens ({} expected),", "coverage_by_range", "N ≤ 4", _inside("drawn_inside", SMALL)),
+    Quoted("expected), {} at N > 64", "coverage_by_range", "N > 64", _inside("inside", LARGE)),
+    Quoted("at N > 64 ({} exp", "coverage_by_range", "N > 64", _inside("drawn_inside", LARGE)),
     Quoted("{} documents of", "the page", "header", _size("document")),
     Quoted("documents of {} tokens", "the page", "header", _size("position")),
     Quoted("{} heads, which", "separability", "caption", _size("layer", "head")),
     Quoted("share {} KV heads.", "norms", "column heads", _size("layer", "kv_head")),
     Quoted("Precision is {} at N = 2", "separability", "P measured, N = 2", _precision),
-    Quoted(
-        "random selection has {}, but",
-        "separability",
-        "P random selection, N = 2",
-        _null("random_selection"),
-    ),
-    Quoted(
-        "random direction have {}.",
-        "separability",
-        "P random directions, N = 2",
-        _null("random_directions"),
-    ),
     Quoted("lowest at N = {}.", "scoreboard", "separability is highest …", _lowest),
+    Quoted("selection has {}, but", "separability", "N = 2", _null("random_selection")),
+    Quoted("random direction have {}.", "separability", "N = 2", _null("random_directions")),
+    Quoted("Precision is {} above", "separable", "N = 8", _gain("random_directions")),
+    Quoted("and {} above perm", "separable", "N = 8", _gain("permuted_values")),
     Quoted("variation is {};", "norms", "CV_token, median", _median("norms", "cv_token", ".0%")),
     Quoted("in {} of 90", "verdicts", "norms.cv, fails", _heads("norms.cv", "fails")),
     Quoted("of {} KV heads. The", "norms", "column heads", _size("layer", "kv_head")),
-    Quoted("small in {} of them", "verdicts", "norms.sink, holds", _heads("norms.sink", "holds")),
+    Quoted("small in {}.", "verdicts", "norms.sink, holds", _heads("norms.sink", "holds")),
     Quoted(
         "cosine by {}, a constant",
         "similarity",
@@ -134,48 +139,46 @@ QUOTED: Final = (
         "form with an offset: MAE_lag, median",
         _median("similarity", "mae_by_lag", ".4f", gram="offset"),
     ),
-    Quoted(
-        "holds in {} and",
-        "verdicts",
-        "four phases, holds",
-        _heads("weights.shape_position", "holds"),
+    Quoted("factor of 2 in {} of", "verdicts", "four phases, holds", _heads(SHAPE, "holds")),
+    Quoted("of {} heads;", "weights", "column heads", _size("layer", "head")),
+    Quoted("heads; {} of these", "sentences", "four phases", _all_phases),
+    *(
+        Quoted(words, "coverage_by_range", size_range, _inside(measure, size_range))
+        for words, size_range, measure in (
+            ("contain {} of the values", SMALL, "inside"),
+            ("values at N ≤ 4 ({} expected)", SMALL, "drawn_inside"),
+            ("expected), {} at 5 to 64", MIDDLE, "inside"),
+            ("5 to 64 ({} expected)", MIDDLE, "drawn_inside"),
+            ("expected), {} above", LARGE, "inside"),
+            ("above ({} expected)", LARGE, "drawn_inside"),
+        )
     ),
     Quoted(
-        "fails in {} of",
-        "verdicts",
-        "four phases, fails",
-        _heads("weights.shape_position", "fails"),
+        "holds in {} of",
+        "control",
+        "decay",
+        _untrained("similarity.exponential", "holds", "holds_trivially"),
     ),
-    Quoted("of {} heads. - **Recall", "weights", "column heads", _size("layer", "head")),
-    Quoted(
-        "contain {} of the values;",
-        "coverage",
-        "R inside, sharp, exponential",
-        _inside("recall_inside", "exponential"),
-    ),
-    Quoted(
-        "they would contain {}.",
-        "coverage",
-        "R drawn inside, sharp, exponential",
-        _inside("recall_drawn_inside", "exponential"),
-    ),
-    Quoted(
-        "they contain {};",
-        "coverage",
-        "R inside, sharp, offset",
-        _inside("recall_inside", "offset"),
-    ),
-    Quoted(
-        "expected share is {}.",
-        "coverage",
-        "R drawn inside, sharp, offset",
-        _inside("recall_drawn_inside", "offset"),
-    ),
-    Quoted("share inside by {}.", "ingredients", "R cost, similarity fitted", _cost),
+    Quoted("of {} KV heads, the four", "control", "decay", _untrained("similarity.exponential")),
+    Quoted("phases in {} of", "control", "phases", _untrained(SHAPE, "holds", "holds_trivially")),
+    Quoted("of {} heads, and few", "control", "phases", _untrained(SHAPE)),
 )
 """Every number from a run, in the order of README."""
 
-STATED: Final = ("N = 2", "5%", "; 1 means", "decay to 0", "instead of to 0")
+STATED: Final = (
+    "N = 2",
+    "N = 8",
+    "N = 16",
+    "N ≤ 4",
+    "N > 64",
+    "5 to 64",
+    "5%",
+    "factor of 2",
+    "; 1 means",
+    "decay to 0",
+    "4-bit",
+    "not to 0",
+)
 """Words with numbers that are not results: a size, a tolerance, a definition."""
 
 
