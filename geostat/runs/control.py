@@ -28,7 +28,7 @@ from geostat.runs.stages import confronted, fitted
 from geostat.topics.records import ANSWER_CODES, Tolerance
 
 DOCUMENTS: Final = 4
-LAYERS: Final = 4
+LAYERS: Final = 3
 """Documents and layers of the control: with them it takes about a tenth of the run's time."""
 POINTS: Final = 12
 """Sizes N at which its bounds are evaluated."""
