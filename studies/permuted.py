@@ -1,12 +1,12 @@
 """Selection by value geometry: false answers and power of the gain over permuted values.
 
-Simulated runs of 8 documents and 12 heads have weights and values as in a model: lognormal weights
+Simulated runs of 8 documents and 24 heads have weights and values as in a model: lognormal weights
 that differ between documents, a sink, and anisotropic values in clusters, which tokens keep in all
 heads. Under the null hypothesis values are independent of weights. The alternative adds a common
 direction to the values of the tokens with the largest weights. Each run gets its answer from the
 permutation null, as in a report. Source: `empirical.measure.permutations`.
 
-Run: python -m studies.permuted [--runs 200]
+Run: python -m studies.permuted [--runs 150]
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from empirical.schema import NULLS
 from geostat.analyses.chance import compare_with_nulls
 from geostat.topics.separability import geometry
 
-DOCUMENTS, KV_HEADS, GROUP, TOKENS, DIMENSION = 8, 4, 3, 96, 16
-RAISED: Final = 6
+DOCUMENTS, KV_HEADS, GROUP, TOKENS, DIMENSION = 8, 12, 2, 96, 16
+RAISED: Final = 16
 """Number of content tokens with the largest weights whose values share a direction."""
 STRENGTHS: Final = (0.0, 0.4, 0.6, 0.8)
 """Length of that direction as a share of the value's norm, which is kept."""
@@ -82,7 +82,7 @@ def simulated_run(strength: float, random: np.random.Generator) -> xr.DataTree:
 def main() -> None:
     """Print the shares of answers, and of heads above and below the null, by strength."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--runs", type=int, default=200, help="simulated runs of each strength")
+    parser.add_argument("--runs", type=int, default=150, help="simulated runs of each strength")
     runs = parser.parse_args().runs
     print("strength   holds   fails   mixed   gain in Precision   heads above   heads below")
     for strength in STRENGTHS:
