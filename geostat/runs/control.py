@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import xarray as xr
 
+from empirical.measure import permutations
 from empirical.sources.given import HeldModel, documents
 from empirical.sources.models import DTYPES, FoundModel
 from empirical.sources.untrained import untrained
@@ -32,6 +33,8 @@ LAYERS: Final = 3
 """Documents and layers of the control: with them it takes about a tenth of the run's time."""
 POINTS: Final = 12
 """Sizes N at which its bounds are evaluated."""
+SIZES: Final = (*permutations.SIZES, *(2**power for power in range(7, 21)))
+"""Sizes N at which it is measured: few, because bands over N widen with their number."""
 
 
 def measure_control(
@@ -70,6 +73,7 @@ def measure_control(
             text=(),
             dataset=None,
             documents=len(ids),
+            n=",".join(str(size) for size in SIZES if size <= options.length),
             heads=(),
             cluster=None,
             out=Path(folder),

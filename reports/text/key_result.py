@@ -103,15 +103,16 @@ def untrained_in_words(result: Mapping[str, Any]) -> str:
     >>> counts = {"of": "KV heads", "holds": 12, "fails": 0, "undetermined": 0, "no_estimate": 0}
     >>> other = {"answer": "holds", "number": number | {"tolerated": None}, "counts": counts}
     >>> untrained_in_words({"answer": "holds", "untrained": other})
-    ' Untrained model: holds (12 of 12 KV heads; CV: 0.05). This needs no training.'
+    ' Untrained model: holds (12 of 12 KV heads hold; CV: 0.05). This needs no training.'
     """
     other = result.get("untrained")
     if not other:
         return ""
     counts = other["counts"]
     total = sum(counts[state] for state in HEAD_STATES)
-    held = f"{counts['holds']:,} of {total:,} {counts['of']}; " if total else ""
-    text = f" Untrained model: {other['answer']} ({held}{number_in_words(other['number'])})."
+    held = f"{counts['holds']:,} of {total:,} {counts['of']} {states(counts['of'])['holds']}; "
+    number = number_in_words(other["number"])
+    text = f" Untrained model: {other['answer']} ({held * (total > 0)}{number})."
     if result["answer"] == other["answer"] == "holds":
         text += " This needs no training."
     return text
