@@ -100,7 +100,7 @@ def untrained_in_words(result: Mapping[str, Any]) -> str:
     """Return sentences on the untrained model's answer; empty without a control.
 
     >>> number = {"of": "CV", "value": 0.05, "lower": None, "upper": None, "expected": None}
-    >>> counts = {"of": "KV heads", "holds": 12, "fails": 0, "undetermined": 0, "no_estimate": 0}
+    >>> counts = {"of": "KV heads"} | dict.fromkeys(HEAD_STATES, 0) | {"holds": 12}
     >>> other = {"answer": "holds", "number": number | {"tolerated": None}, "counts": counts}
     >>> untrained_in_words({"answer": "holds", "untrained": other})
     ' Untrained model: holds (12 of 12 KV heads hold; CV: 0.05). This needs no training.'
