@@ -97,7 +97,7 @@ def _squares(y, first, j1, j2, theta, shared, jac, r):  # type: ignore[no-untype
 
 @numba.njit(nogil=True)
 def polish(y, first, j1, j2, theta, shared, steps):  # type: ignore[no-untyped-def]
-    """Run projected Levenberg-Marquardt on theta = (b, η, ω, slope) in place; return squares."""
+    """Run Levenberg-Marquardt within bounds on theta = (b, η, ω, slope); return the squares."""
     n = y.size
     jac, r, other, r2 = np.zeros((n, 4)), np.zeros(n), np.zeros((n, 4)), np.zeros(n)
     low = np.array([-1e9, 0.0, 2 * np.pi / (j2 - j1), 0.0])

@@ -493,7 +493,7 @@ def _coarse(sums, starts, grid, tails, known, score):  # type: ignore[no-untyped
 
     `sums` are prefix sums over blocks of the waves, their squares and products, (3, edge, wave).
     """
-    omega, edges, shapes, low, high = grid
+    edges, omega, shapes, low, high = grid
     score[:] = NONE
     buffer = np.empty((2, TOGETHER), dtype=np.float32)
     for c in range(shapes.size):
@@ -533,7 +533,7 @@ def _coarse(sums, starts, grid, tails, known, score):  # type: ignore[no-untyped
 @compiled()
 def _start(f, sums, starts, grid, tails, known, shared):  # type: ignore[no-untyped-def]
     """Return (a, j1, j2) of the best pair of blocks of wave f."""
-    omega, edges, shapes, low, high = grid
+    edges, omega, shapes, low, high = grid
     c = np.searchsorted(edges, f, side="right") - 1
     best, best_a, j1, j2 = NONE, np.float32(0.0), -1, -1
     for free in (True, False):
@@ -553,9 +553,9 @@ def _start(f, sums, starts, grid, tails, known, shared):  # type: ignore[no-unty
 
 
 @compiled()
-def _oscillating(y, w, sums, first, starts, grid, given, candidates, out):  # type: ignore[no-untyped-def]
+def _oscillating(y, w, sums, first, starts, grid, given, candidates, thorough, out):  # type: ignore[no-untyped-def]
     """Write the best shared (out[0]) and separate (out[1]) fit of one row: steps 2 and 3."""
-    n, omega, known = y.size, grid[0], w.sum()
+    n, omega, known = y.size, grid[1], w.sum()
     width = starts[2] - starts[1] + 1
     tails = tail_sums(y, w)
     scores = np.empty((2, omega.size), dtype=np.float32)
@@ -579,13 +579,14 @@ def _oscillating(y, w, sums, first, starts, grid, given, candidates, out):  # ty
             squares[k] = refine(
                 points[k], y, w, first, tails, shared, squares[k], width, 8, OFFSETS[:NEAR], 6
             )
-        k = int(np.argmin(squares))
-        if not np.isfinite(squares[k]):
+        last = int(np.argmin(squares))
+        if not np.isfinite(squares[last]):
             out[form, :] = np.nan
             continue
-        theta = points[k]
-        best = refine(theta, y, w, first, tails, shared, squares[k], width, 12, OFFSETS, ROUNDS)
-        best = refine(theta, y, w, first, tails, shared, best, n, 12, OFFSETS[:1], ROUNDS)
+        theta = points[last]
+        best = refine(theta, y, w, first, tails, shared, squares[last], width, 12, OFFSETS, ROUNDS)
+        if thorough:
+            best = refine(theta, y, w, first, tails, shared, best, n, 12, OFFSETS[:1], ROUNDS)
         j1, j2 = int(theta[4]), int(theta[5])
         best, converged = descend(theta[:4], y, w, first, j1, j2, shared, 1e-10, 400)
         out[form, 0], out[form, 1], out[form, 2], out[form, 4] = best, theta[0], theta[1], theta[2]
@@ -594,13 +595,12 @@ def _oscillating(y, w, sums, first, starts, grid, given, candidates, out):  # ty
 
 
 @compiled()
-def search_rows(  # type: ignore[no-untyped-def]
-    rows, first, waves, of_waves, starts, edges, omega, shapes, low, high, given, candidates, out
-):
+def search_rows(rows, first, grids, given, candidates, thorough, out):  # type: ignore[no-untyped-def]
     """Fit each row with all forms, in the order of FORMS.
 
     If `out` has room for one form, only the monotone form is fitted.
     """
+    waves, of_waves, starts, edges, omega, shapes, low, high = grids
     out[:] = np.nan
     oscillates = np.zeros(rows.shape[0], dtype=np.bool_)
     centres = np.zeros(rows.shape[0])
@@ -631,20 +631,13 @@ def search_rows(  # type: ignore[no-untyped-def]
     sums = np.empty((rows.shape[0], 3, starts.size, omega.size), dtype=np.float32)
     if oscillates.any():
         _project(centred.astype(np.float32), waves, starts, sums[:, 2])
-    grid = (omega, edges, shapes, low, high)
+    grid = (edges, omega, shapes, low, high)
     for i in range(rows.shape[0]):
         if oscillates[i]:
             sums[i, :2] = of_waves
+            y, w, of_form = centred[i], weights[i], out[i, 1:]
             _oscillating(
-                centred[i],
-                weights[i],
-                sums[i],
-                first,
-                starts,
-                grid,
-                given[i],
-                candidates,
-                out[i, 1:],
+                y, w, sums[i], first, starts, grid, given[i], candidates, thorough, of_form
             )
         out[i, :, 1] += centres[i]
 

@@ -11,13 +11,13 @@ profile:
    a closed form (variable projection); the size of a wave is free within its class of η.
 3. the best frequencies: all pairs of integer break points near the best pair, level and slope in
    closed form, and Newton's method on (b, η, ω), alternately, also from nearby frequencies.
-4. the best one: the same with all pairs of break points.
+4. the best one, in a thorough search: the same with all pairs of break points.
 
 An oscillation must span MIN_OSCILLATION tokens and a full period; a shorter one cannot be
 distinguished from a trend. 0 ≤ η ≤ ETA_MAX with an oscillation; without one the slope is only ≥ 0.
-At the returned ω and η no other break points, level or slope fit better, because step 4 tries all.
-Over ω and η the optimum is not proven: `search_twice` searches from two interleaved grids and
-returns their difference, the gap; `studies.search` compares both with brute force.
+At the returned ω and η of a thorough search no other break points, level or slope fit better: step
+4 tries all. Over ω and η the optimum is not proven: `search_twice` searches from two interleaved
+grids and returns their difference, the gap; `studies.search` compares with brute force.
 Indices here count content tokens from 0; `first` is the position of the first. Imports numpy.
 """
 
@@ -35,9 +35,9 @@ from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.losses import mean_over_documents
 
 BLOCKS = 32
-CANDIDATES = 5
+CANDIDATES = 4
 """Number of frequencies that are refined."""
-THOROUGH = 20
+THOROUGH = 16
 """The same for `search_twice`."""
 MAX_GAP = 1e-3
 """Largest gap of a fit that counts as converged."""
@@ -88,7 +88,7 @@ def search(
     forms: int = len(FORMS),
     *,
     near: dict[str, FloatArray] | None = None,
-    candidates: int = CANDIDATES,
+    thorough: bool = False,
     shift: float = 0.0,
 ) -> dict[str, FloatArray]:
     """Fit many log profiles on all processor cores with the first `forms` of FORMS.
@@ -98,7 +98,7 @@ def search(
         first: position of the first content token.
         forms: number of forms.
         near: a result, (form, row), from whose optima the search starts as well.
-        candidates: number of frequencies that are refined.
+        thorough: refine THOROUGH frequencies instead of CANDIDATES, and try all break points.
         shift: fraction of a step by which the grids are moved.
 
     Returns:
@@ -113,6 +113,7 @@ def search(
     if near is not None:
         start = [near[name][1:].T for name in ("b", "eta_osc", "omega", "eta_tail", "t1", "t2")]
         given[:] = np.stack(start, axis=-1) - np.array([0, 0, 0, 0, first, first])
+    candidates = THOROUGH if thorough else CANDIDATES
     if rows.size:
         grids, data = (
             _grids(rows.shape[1], first, shift),
@@ -123,7 +124,7 @@ def search(
 
         def search_chunk(start: int) -> None:
             chunk = slice(start, start + size)
-            search_rows(data[chunk], first, *grids, given[chunk], candidates, out[chunk])
+            search_rows(data[chunk], first, grids, given[chunk], candidates, thorough, out[chunk])
 
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(search_chunk, range(0, rows.shape[0], size)))
@@ -137,7 +138,7 @@ def search_twice(rows: FloatArray, first: int) -> dict[str, FloatArray]:
     Returns the better result of each form and row, and its `gap`: the relative difference of the
     two rmse. With a gap above MAX_GAP a fit has not converged.
     """
-    result, other = (search(rows, first, candidates=THOROUGH, shift=shift) for shift in (0.0, 0.5))
+    result, other = (search(rows, first, thorough=True, shift=shift) for shift in (0.0, 0.5))
     worse = np.maximum(result["squares"], other["squares"])
     better = other["squares"] < result["squares"]
     result = {name: np.where(better, other[name], values) for name, values in result.items()}

@@ -128,10 +128,10 @@ _BY_HEAD: Final = (
         oscillation)
     omega_at_bound | 1 | \omega \in \partial\Omega | omega is at a bound (one period in the phase,
         or pi) or undetermined (eta = 0)
-    converged | 1 | \mathrm{ok} | lmfit converged, and the two searches differ by at most 0.1% of
-        the rmse
+    converged | 1 | \mathrm{ok} | lmfit converged, and two searches from different grids differ by
+        at most 0.1% of the rmse
     gap | 1 | \Delta\mathrm{RMSE}/\mathrm{RMSE} | relative difference in rmse between the optima of
-        two searches that start from different grids; the better one is reported
+        two searches from different grids; the better one is reported
     zero_weight_share | 1 | \mathrm{P}(\alpha_i = 0) | share of content weights that are exactly 0,
         excluded from the mean log | none
     documents | 1 | K | number of documents with data for the head | none

@@ -143,7 +143,7 @@ def test_break_points_are_exact_at_a_frequency_and_amplitude(shared):
 
 
 def bends(number, seed, tokens=200):
-    """Return log profiles of large, slow oscillations, as measured, in autocorrelated noise."""
+    """Return log profiles of a bend, large slow oscillations and autocorrelated noise."""
     random = np.random.default_rng(seed)
     rows = random.normal(size=(number, tokens))
     for t in range(1, tokens):
@@ -152,8 +152,10 @@ def bends(number, seed, tokens=200):
         t1, length = random.integers(0, tokens // 3), random.integers(tokens // 4, tokens // 2)
         omega = random.uniform(1.0, 3.0) * 2 * np.pi / length
         eta, slope = random.uniform(0.6, 0.99), random.uniform(0.005, 0.05)
-        row *= 0.4
-        row += log_profile(np.arange(1, tokens + 1), 0.0, eta, slope, omega, t1, t1 + length)
+        position = np.arange(1, tokens + 1)
+        row *= 0.3
+        row -= random.uniform(0.5, 1.5) * np.log(tokens + 1 - position)
+        row += log_profile(position, 0.0, eta, slope, omega, t1, t1 + length)
     return rows
 
 
