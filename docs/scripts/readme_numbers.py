@@ -3,6 +3,7 @@
 `python -m docs.scripts.readme_numbers report` prints them, and exits with 1 if a number differs.
 """
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -16,7 +17,6 @@ import xarray as xr
 import geostat as gs
 from geostat.datasets.separability import RANGES
 from geostat.statistics.equivalence import HOLDS
-from geostat.topics.records import ANSWER_CODES
 from geostat.topics.weights import phases_shown
 
 README: Final = Path(__file__).parents[2] / "README.md"
@@ -82,12 +82,23 @@ def _inside(measure: str, size_range: str) -> Callable[[xr.DataTree], str]:
     return lambda tree: f"{_at(tree, 'summary', 'recall_by_range', measure=measure, **cell):.0%}"
 
 
-def _untrained(claim: str, *answers: str) -> Callable[[xr.DataTree], str]:
+def _untrained(*answers: str) -> Callable[[xr.DataTree], str]:
     def value(tree: xr.DataTree) -> str:
-        control = tree["control"].to_dataset().sel(claim=claim)
-        return str(sum(int(control[answer]) for answer in answers or ANSWER_CODES))
+        control = tree["control"].to_dataset().sel(claim=SHAPE)
+        return str(sum(int(control[answer]) for answer in answers))
 
     return value
+
+
+def _untrained_gain(tree: xr.DataTree) -> str:
+    results = map(json.loads, tree["control"].attrs["key_results"])
+    gain = next(result for result in results if result["key"] == "separability")
+    assert gain["number"]["of"].endswith("at N = 2"), gain
+    return f"{gain['number']['value']:.2f}"
+
+
+def _trained_gain(tree: xr.DataTree) -> str:
+    return f"{_at(tree, 'separable', 'precision_gain', null='random_selection', n=2):.2f}"
 
 
 def _all_phases(tree: xr.DataTree) -> str:
@@ -102,6 +113,7 @@ def _size(*names: str) -> Callable[[xr.DataTree], str]:
 
 SMALL, MIDDLE, LARGE = RANGES
 SHAPE: Final = "weights.shape_position"
+ACCEPTED: Final = ("holds", "holds_trivially")
 QUOTED: Final = (
     Quoted("{} of Recall values at", "coverage_by_range", "N ≤ 4", _inside("inside", SMALL)),
     Quoted("tokens ({} expected),", "coverage_by_range", "N ≤ 4", _inside("drawn_inside", SMALL)),
@@ -153,15 +165,9 @@ QUOTED: Final = (
             ("above ({} expected)", LARGE, "drawn_inside"),
         )
     ),
-    Quoted(
-        "holds in {} of",
-        "control",
-        "decay",
-        _untrained("similarity.exponential", "holds", "holds_trivially"),
-    ),
-    Quoted("of {} KV heads, the four", "control", "decay", _untrained("similarity.exponential")),
-    Quoted("phases in {} of", "control", "phases", _untrained(SHAPE, "holds", "holds_trivially")),
-    Quoted("of {} heads, and few", "control", "phases", _untrained(SHAPE)),
+    Quoted("at N = 2 is {} above", "separability", "untrained model", _untrained_gain),
+    Quoted("(trained: {})", "separable", "N = 2, random selection", _trained_gain),
+    Quoted("trivially, in all {} of", "scoreboard", "four phases", _untrained(*ACCEPTED)),
 )
 """Every number from a run, in the order of README."""
 
