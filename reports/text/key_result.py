@@ -112,7 +112,11 @@ def untrained_in_words(result: Mapping[str, Any]) -> str:
     total = sum(counts[state] for state in HEAD_STATES)
     held = f"{counts['holds']:,} of {total:,} {counts['of']} {states(counts['of'])['holds']}; "
     number = number_in_words(other["number"])
-    text = f" Untrained model: {other['answer']} ({held * (total > 0)}{number})."
+    if not number[1:2].isupper():
+        number = number[:1].lower() + number[1:]
+    text = (
+        f" Untrained model: {other['answer']} ({held * (total > counts['no_estimate'])}{number})."
+    )
     if result["answer"] == other["answer"] == "holds":
         text += " This needs no training."
     return text
