@@ -61,7 +61,7 @@ IN_PERCENT: Final = {"norms": 1, "weights": 0, "bounds": 0}
 
 def sentence(result: Mapping[str, Any], model: str) -> str:
     """Return a key result as a sentence with one number and its 95% interval, followed by the same
-    number at other N; the verdict if there is no number.
+    number at other N and that of the untrained model; the verdict if there is no number.
 
     >>> number = {"of": "CV", "value": 0.2168, "lower": 0.209, "upper": 0.225}
     >>> number |= {"expected": None, "tolerated": 0.05}
@@ -93,6 +93,10 @@ def sentence(result: Mapping[str, Any], model: str) -> str:
     for other in result.get("also", ()):
         text += f" At {other['of']}: {with_limits(other)}"
         text += f"; expected: {shown(other['expected'])}." if other["expected"] is not None else "."
+    untrained = (result.get("untrained") or {}).get("number")
+    if untrained and untrained["value"] is not None:
+        of = f" at {at}" if (at := untrained["of"].rpartition(" at ")[2]) != untrained["of"] else ""
+        text += f" The untrained model{of}: {with_limits(untrained)}."
     return f"Layers that see {result['tokens']:,} tokens: {text}" if result["tokens"] else text
 
 

@@ -9,7 +9,7 @@ from support.spine import Finished, geostat
 
 from geostat.topics.control import untrained_results, with_untrained
 from geostat.topics.summary import key_results, scoreboard
-from reports.text.key_result import untrained_in_words
+from reports.text.key_result import sentence, untrained_in_words
 
 
 def test_a_run_states_the_answers_of_the_untrained_model(finished: Finished):
@@ -18,6 +18,7 @@ def test_a_run_states_the_answers_of_the_untrained_model(finished: Finished):
     assert control.attrs["documents"] == 3
     results = [json.loads(line) for line in tree["summary"].attrs["key_results"]]
     assert all(result["untrained"]["answer"] for result in results)
+    assert " The untrained model: " in sentence(results[0], "a model")
     norms = results[0]["untrained"]["counts"]
     assert norms["holds"] == int(control["holds"].sel(claim="norms.cv"))
     rows = json.loads(tree["summary"].attrs["scoreboard"])
