@@ -42,6 +42,8 @@ def regimes(tree: xr.DataTree) -> Finding:
     data = tree["heads"].to_dataset()
     kappa, low, high = (float(data[f"kappa{end}"]) for end in ("", "_lower", "_upper"))
     both = _by_both(data)
+    if low == high:  # at most one label occurs
+        return Finding("undetermined", "too few heads are classified for an agreement")
     unclassified = data["label"].isel(criterion=0).size - sum(both.values())
     counts = ", ".join(f"{number} {name}s" for name, number in both.items())
     return Finding(

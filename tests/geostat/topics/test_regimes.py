@@ -61,6 +61,11 @@ def test_regimes_are_confirmed_if_the_two_classifications_agree(kappa, answer):
     assert "10 retrievers, 10 mixers, 10 resets; 0 unclassified" in finding.here
 
 
+def test_an_agreement_of_one_label_is_undetermined():
+    finding = regimes.regimes(tree(heads=heads(PRINTED, (0.0, 0.0, 0.0))))
+    assert finding.answer == "undetermined"
+
+
 def test_differences_between_curves_of_regimes():
     finding = regimes.regimes_curves(tree(heads=heads(PRINTED)))
     assert finding.answer == "contradicted"
