@@ -27,6 +27,7 @@ STUDIES: Final = (
     "verdicts --claim norms similarity",
     "verdicts --claim flat --heads 200",
     "queries",
+    "search --every 30",
     "permuted",
     "norms",
     "whole_runs",

@@ -16,6 +16,7 @@ import argparse
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -185,9 +186,12 @@ def reference(y: FloatArray, first: int, form: str) -> FloatArray:
 def main() -> None:
     """Print the gaps of a run's heads."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("run", help="a fitted run, such as report/run.zarr")
+    parser.add_argument("run", nargs="?", default="report/run.zarr", help="a fitted run")
     parser.add_argument("--every", type=int, default=5, help="take every n-th head")
     options = parser.parse_args()
+    if not Path(options.run).exists():
+        print(f"{options.run}: no such run. Use `make report` first, or name a run.")
+        return
     fit = xr.open_zarr(options.run, group="weights", consolidated=False)
     fit = fit.stack(place=("layer", "head")).isel(place=slice(None, None, options.every)).load()
     profiles = fit["log_weight_mean"].transpose("place", "position").values

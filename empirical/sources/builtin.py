@@ -273,6 +273,8 @@ def quantization(gguf: Path) -> str | None:
         code = found.value
         match = re.fullmatch(r"MOSTLY_(I?Q(\d)\w*)", LlamaFileType(code).name)
         return f"{match[2]}-bit quantised weights ({match[1]})" if match else None
+    except (ValueError, IndexError):  # a damaged file
+        return None
     return None
 
 

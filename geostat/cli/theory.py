@@ -26,7 +26,7 @@ def statement(name: str | None, *, style: str = "text", errata: bool = False) ->
         InputError: for an unknown style, name, equation number or erratum.
 
     >>> print(statement("erratum 17").splitlines()[0])
-    17. N = L, (12), (14) [false]
+    17. N = L, (12), (14) [undefined]
     """
     refuse_unknown(style, get_args(Style), f"--as {style}:", verb="Use")
     style_ = cast(Style, style)

@@ -236,12 +236,12 @@ def _results(path: Path, confront: Options | None, console: Console) -> list[str
             )
         intact |= names
         done += [f"{path / name}: computed again" for name in sorted(names)]
-    for experiment in EXPERIMENTS:
-        if experiment.group in damaged:
-            Store.open(path, results=intact).put({}, drops=(experiment.group,))
+    measured_by = {experiment.group: experiment.command for experiment in EXPERIMENTS}
+    for group, command in ({"control": "run"} | measured_by).items():
+        if group in damaged:
+            Store.open(path, results=intact).put({}, drops=(group,))
             done.append(
-                f"{path / experiment.group}: removed. Run the same `geostat {experiment.command}`"
-                " again to measure it."
+                f"{path / group}: removed. Run the same `geostat {command}` again to measure it."
             )
     return done
 

@@ -68,7 +68,7 @@ def selected(run: xr.DataTree, **labels: Any) -> xr.DataTree:
     groups = {
         name: _indexed(node.to_dataset(), selection)
         for name, node in run.children.items()
-        if name not in (*FITTED, *CONFRONTED)
+        if name not in (*FITTED, *CONFRONTED, "control")
     }
     if "document" not in selection:
         groups |= _results(run, selection)

@@ -51,5 +51,5 @@ def test_a_later_schema_is_refused(tmp_path):
     store = Store.create(tmp_path / "run.zarr", provenance=later, plan=PLAN, documents=1)
     add(store, [0])
     store.settle()
-    with refused(r"schema 6, expected at most 5\. Install a newer geostat"):
+    with refused(r"schema 7, expected at most 6\. Install a newer geostat"):
         StoredRun.open(store.path)

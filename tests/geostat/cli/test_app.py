@@ -28,7 +28,7 @@ def test_run_reports_its_stages_and_prints_the_verdict(finished: Finished):
     # On a machine without compiled kernels, some stages print a note about compilation.
     beside = re.compile(r"documents|\d%$|^compile kernels, once on this machine")
     assert [stage for stage in stages if not beside.search(stage)] == [
-        *("read the text", "load the model", "capture"),
+        *("read the text", "load the model", "capture", "untrained control"),
         *("fit norms", "fit similarity", "fit weights", "fit pooled heads"),
         *("confront", "cost of assumptions", "sensitivity of the bounds", "analyses", "report"),
     ]

@@ -79,7 +79,9 @@ def test_only_the_damaged_document_is_measured_again(run: Path, text_folder: Pat
         f"  {shard(run)}: restored",
         f"  document '{text_folder / 'text 1.txt'}': measured again",
     ]
-    assert lines[-1].startswith(f"run: {run / 'run.zarr'} is sound: 3 documents; /envelope")
+    assert lines[-1].startswith(
+        f"run: {run / 'run.zarr'} is sound: 3 documents; /control, /envelope"
+    )
     assert "1/1 documents" in result.stderr
     assert contents(run) == before
     assert sorted(path.name for path in run.parent.iterdir()) == ["report"]

@@ -31,7 +31,7 @@ def documents_of(record: dict) -> list[int]:
 
 def test_run_json_next_to_the_store_records_seconds_by_stage(finished: Finished):
     record = recorded(finished.out)
-    assert set(record["seconds"]) == {"capture", "fit", "confront"}
+    assert set(record["seconds"]) == {"capture", "control", "fit", "confront"}
     assert all(seconds >= 0 for seconds in record["seconds"].values())
     assert "torch_threads" in record["machine"]
 

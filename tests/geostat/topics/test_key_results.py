@@ -311,7 +311,7 @@ def test_a_sentence_of_a_verdict_has_at_most_fifteen_words():
         {"null": False, "edition": "printed"},
     ]
     verdicts = {result["verdict"] for case in cases for result in results(**case).values()}
-    assert len(verdicts) == 26
+    assert len(verdicts) == 29
     for verdict in verdicts:
         assert max(len(sentence.split()) for sentence in verdict.split(". ")) <= 15, verdict
         assert verdict.endswith(".")
