@@ -499,7 +499,7 @@ def _coarse(sums, starts, grid, tails, known, score):  # type: ignore[no-untyped
     for c in range(shapes.size):
         for free, shared in ((True, False), (False, True), (True, True)):
             if free and shared and low[c] > 0.0:
-                continue  # only the first class has slopes as small as those of long tails
+                continue  # long tails have small slopes: other classes only fit short ones
             where = _tails(tails, known, starts, -1.0 if free else shapes[c])
             best = score[0 if shared else 1]
             for begin in range(edges[c], edges[c + 1], TOGETHER):
@@ -554,7 +554,7 @@ def _start(f, sums, starts, grid, tails, known, shared):  # type: ignore[no-unty
 
 @compiled()
 def _oscillating(y, w, sums, first, starts, grid, given, candidates, thorough, out):  # type: ignore[no-untyped-def]
-    """Write the best shared (out[0]) and separate (out[1]) fit of one row: steps 2 and 3."""
+    """Write the best shared (out[0]) and separate (out[1]) fit of one row: steps 2-4."""
     n, omega, known = y.size, grid[1], w.sum()
     width = starts[2] - starts[1] + 1
     tails = tail_sums(y, w)
