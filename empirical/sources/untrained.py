@@ -11,6 +11,7 @@ from copy import deepcopy
 import torch
 from transformers import AutoModel, PreTrainedConfig
 
+from empirical.errors import InputError
 from empirical.sources.checkpoints import quiet
 from empirical.sources.given import HeldModel, held
 
@@ -28,8 +29,8 @@ def untrained(
         dtype, device: of the weights.
 
     Raises:
-        InputError: the tap refuses the architecture.
-        ValueError: transformers cannot make this configuration without the model's own code.
+        InputError: the tap refuses the architecture, or transformers cannot make it without the
+            model's own code.
     """
     shallow = deepcopy(config.get_text_config())
     shallow.__dict__.pop("quantization_config", None)
@@ -42,5 +43,11 @@ def untrained(
         shallow.layer_types = [kinds[index] for index in chosen]
     with torch.random.fork_rng(devices=[]), quiet():
         torch.manual_seed(seed)
-        model = AutoModel.from_config(shallow, dtype=dtype)
+        try:
+            model = AutoModel.from_config(shallow, dtype=dtype)
+        except ValueError as error:
+            raise InputError(
+                f"{type(shallow).__name__}: transformers cannot make this model with initial"
+                f" weights ({str(error).splitlines()[0][:100]}). Use --control none."
+            ) from error
     return held(model.to(device).eval().requires_grad_(False))

@@ -3,7 +3,9 @@
 import pytest
 import torch
 from support.families import FAMILIES, tiny, tokens
+from transformers import PreTrainedConfig
 
+from empirical.errors import InputError
 from empirical.sources.given import HeldModel
 from empirical.sources.untrained import untrained
 from empirical.tap.tap import tap
@@ -43,3 +45,11 @@ def test_random_numbers_of_the_caller_are_left_alone():
     torch.manual_seed(3)
     untrained(config, layers=1, seed=0, dtype=torch.float32, device="cpu")
     assert torch.equal(torch.rand(2), expected)
+
+
+def test_an_architecture_unknown_to_transformers_is_refused_in_a_line():
+    class OwnConfig(PreTrainedConfig):
+        num_hidden_layers = 2
+
+    with pytest.raises(InputError, match=r"OwnConfig: .* Use --control none\.$"):
+        untrained(OwnConfig(), layers=1, seed=0, dtype=torch.float32, device="cpu")
