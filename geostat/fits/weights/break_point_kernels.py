@@ -20,9 +20,13 @@ SEPARATION = 0.7
 OFFSETS = np.array([0.0, -0.3, 0.3, -1.0, 1.0, -2.0, 2.0, -0.6, 0.6, -1.4, 1.4, -3.0, 3.0])
 """Offsets of the frequency in the refinement, radians over the profile."""
 NEAR = 7
-"""Number of offsets of a finalist; the best one takes all."""
+"""Number of offsets of a finalist; the best one of a thorough search takes all."""
 ROUNDS = 40
 """Largest number of rounds of the last refinement."""
+LONG, SEPARATE, SHORT = range(3)
+"""Kinds of coarse fits: shared η with a long tail, separate η, shared η with a steep tail."""
+STEEP = np.float32(0.2)
+"""Least η of a steep tail."""
 NONE = np.float32(1e30)
 """Score of a wave that has no pair of blocks."""
 MIN_OSCILLATION = 8
@@ -488,27 +492,38 @@ def _slowest(starts, k1, k2):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _coarse(sums, starts, grid, tails, known, score):  # type: ignore[no-untyped-def]
-    """Write the least coarse squares of each wave over pairs of blocks, (form, wave).
+def _range(kind, low, high):  # type: ignore[no-untyped-def]
+    """Return least and largest amplitude, and the slope that places the tail; −1 is free."""
+    if kind != SHORT:
+        return low, high, -1.0
+    low = max(low, STEEP)
+    return low, high, 0.5 * (low + high)
 
-    `sums` are prefix sums over blocks of the waves, their squares and products, (3, edge, wave).
+
+@compiled()
+def _coarse(sums, starts, grid, tails, known, score):  # type: ignore[no-untyped-def]
+    """Write the least coarse squares of each wave over pairs of blocks, (kind, wave).
+
+    Kinds are LONG, SEPARATE and SHORT. `sums` are prefix sums over blocks of the waves, their
+    squares and products, (3, edge, wave).
     """
     edges, omega, shapes, low, high = grid
     score[:] = NONE
     buffer = np.empty((2, TOGETHER), dtype=np.float32)
     for c in range(shapes.size):
-        for free, shared in ((True, False), (False, True), (True, True)):
-            if free and shared and low[c] > 0.0:
-                continue  # long tails have small slopes: other classes only fit short ones
-            where = _tails(tails, known, starts, -1.0 if free else shapes[c])
-            best = score[0 if shared else 1]
+        for kind in range(3):
+            if kind == LONG and low[c] > 0.0:
+                continue  # long tails have small slopes
+            shared, best = kind != SEPARATE, score[kind]
+            least, most, slope = _range(kind, low[c], high[c])
+            where = _tails(tails, known, starts, slope)
             for begin in range(edges[c], edges[c + 1], TOGETHER):
                 part = slice(begin, min(begin + TOGETHER, edges[c + 1]))
                 count = part.stop - begin
                 old, new = buffer[0, :count], buffer[1, :count]
                 old[:] = best[part]
                 for k2 in range(1, starts.size):
-                    base = _base(tails, known, shared, where[k2], low[c], high[c])
+                    base = _base(tails, known, shared, where[k2], least, most)
                     for k1 in range(k2):
                         slowest = _slowest(starts, k1, k2)
                         if omega[part.stop - 1] < slowest:
@@ -531,24 +546,22 @@ def _coarse(sums, starts, grid, tails, known, score):  # type: ignore[no-untyped
 
 
 @compiled()
-def _start(f, sums, starts, grid, tails, known, shared):  # type: ignore[no-untyped-def]
+def _start(f, sums, starts, grid, tails, known, kind):  # type: ignore[no-untyped-def]
     """Return (a, j1, j2) of the best pair of blocks of wave f."""
-    edges, omega, shapes, low, high = grid
+    edges, omega, _, low, high = grid
     c = np.searchsorted(edges, f, side="right") - 1
-    best, best_a, j1, j2 = NONE, np.float32(0.0), -1, -1
-    for free in (True, False):
-        if not (free or shared):
-            continue
-        where = _tails(tails, known, starts, -1.0 if free else shapes[c])
-        for k2 in range(1, starts.size):
-            base = _base(tails, known, shared, where[k2], low[c], high[c])
-            for k1 in range(k2):
-                if omega[f] < _slowest(starts, k1, k2):
-                    break
-                g, gg, gy = sums[:, k2, f] - sums[:, k1, f]
-                value, a = _gain(g, gg, gy, base)
-                if value < best:
-                    best, best_a, j1, j2 = value, a, max(starts[k1] - 1, 0), where[k2]
+    best, best_a, j1, j2 = NONE, np.float32(0.0), 0, starts[-1] - 1
+    least, most, slope = _range(kind, low[c], high[c])
+    where = _tails(tails, known, starts, slope)
+    for k2 in range(1, starts.size):
+        base = _base(tails, known, kind != SEPARATE, where[k2], least, most)
+        for k1 in range(k2):
+            if omega[f] < _slowest(starts, k1, k2):
+                break
+            g, gg, gy = sums[:, k2, f] - sums[:, k1, f]
+            value, a = _gain(g, gg, gy, base)
+            if value < best:
+                best, best_a, j1, j2 = value, a, max(starts[k1] - 1, 0), where[k2]
     return best_a, j1, j2
 
 
@@ -558,34 +571,52 @@ def _oscillating(y, w, sums, first, starts, grid, given, candidates, thorough, o
     n, omega, known = y.size, grid[1], w.sum()
     width = starts[2] - starts[1] + 1
     tails = tail_sums(y, w)
-    scores = np.empty((2, omega.size), dtype=np.float32)
+    scores = np.empty((3, omega.size), dtype=np.float32)
     _coarse(sums, starts, grid, tails, known, scores)
     for form in range(2):
-        shared, score = form == 0, scores[form]
+        shared = form == 0
         squares, points = np.full(candidates + 1, np.inf), np.zeros((candidates + 1, 6))
         for k in range(candidates + 1):
+            kind = SEPARATE if not shared else SHORT if k % 2 else LONG
+            score = scores[kind]
             f = np.argmin(score)
             if k == candidates:
                 points[k] = given[form]
             elif score[f] < NONE:
-                a, j1, j2 = _start(f, sums, starts, grid, tails, known, shared)
+                a, j1, j2 = _start(f, sums, starts, grid, tails, known, kind)
                 points[k] = np.array([0.0, a, omega[f], 0.0, j1, j2])
                 score[np.abs(omega - omega[f]) < SEPARATION / n] = NONE
             if points[k, 2] > 0.0:
                 squares[k] = refine(
                     points[k], y, w, first, tails, shared, np.inf, width, 4, OFFSETS[:1], 1
                 )
-        for k in np.argsort(squares)[: candidates // FINALISTS + 1]:
-            squares[k] = refine(
-                points[k], y, w, first, tails, shared, squares[k], width, 8, OFFSETS[:NEAR], 6
-            )
+        rest, kinds = squares.copy(), 2 if shared else 1
+        for number in range(candidates // FINALISTS + 1):
+            kind = number % kinds
+            finalist = kind + kinds * np.argmin(rest[kind::kinds])
+            if rest[finalist] < np.inf:
+                rest[finalist] = np.inf
+                squares[finalist] = refine(
+                    points[finalist],
+                    y,
+                    w,
+                    first,
+                    tails,
+                    shared,
+                    squares[finalist],
+                    width,
+                    8,
+                    OFFSETS[:NEAR],
+                    6,
+                )
         last = int(np.argmin(squares))
         if not np.isfinite(squares[last]):
             out[form, :] = np.nan
             continue
         theta = points[last]
-        best = refine(theta, y, w, first, tails, shared, squares[last], width, 12, OFFSETS, ROUNDS)
+        best = squares[last]
         if thorough:
+            best = refine(theta, y, w, first, tails, shared, best, width, 12, OFFSETS, ROUNDS)
             best = refine(theta, y, w, first, tails, shared, best, n, 12, OFFSETS[:1], ROUNDS)
         j1, j2 = int(theta[4]), int(theta[5])
         best, converged = descend(theta[:4], y, w, first, j1, j2, shared, 1e-10, 400)

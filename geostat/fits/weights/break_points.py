@@ -11,7 +11,8 @@ profile:
    a closed form (variable projection); the size of a wave is free within its class of η.
 3. the best frequencies: all pairs of integer break points near the best pair, level and slope in
    closed form, and Newton's method on (b, η, ω), alternately, also from nearby frequencies.
-4. the best one, in a thorough search: the same with all pairs of break points.
+4. the best one, in a thorough search: the same from more frequencies, then with all pairs of break
+   points.
 
 An oscillation must span MIN_OSCILLATION tokens and a full period; a shorter one cannot be
 distinguished from a trend. 0 ≤ η ≤ ETA_MAX with an oscillation; without one the slope is only ≥ 0.
