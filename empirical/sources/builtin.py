@@ -6,11 +6,10 @@ loads in a fraction of a second. The copy lies in geostat's cache, in a folder n
 file's sha256 and the versions of the unpacking libraries. The digests of its files are stored with
 it and checked at every use.
 
-Texts: kinds of text that every CPython from 3.11 on ships, as strata of one corpus. They depend
-only on the version of Python, not on the machine or on installed packages; `builtin:varied` adds
-kinds of installed packages (`varied`). The licence and `this` are excluded from the former: one
-text each, the second too short for a window. Modules that some distributions omit (idlelib,
-tkinter, test, …) are excluded. Imports torch and transformers.
+Texts: kinds of text that come with CPython and with packages that geostat needs (`installed`), as
+strata of one corpus. They depend only on the versions of Python and of the packages, not on the
+machine. Modules that some distributions omit (idlelib, tkinter, test, …) are excluded. Imports
+torch and transformers.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ import re
 import shutil
 import sysconfig
 import tempfile
-import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, suppress
 from functools import partial
@@ -39,9 +37,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from empirical.caches import place_in_cache, private_folder
 from empirical.errors import InputError
-from empirical.sources import varied
+from empirical.sources import installed
+from empirical.sources.installed import described
 from empirical.sources.texts import Corpus, Document
-from empirical.sources.varied import described
 
 DESCRIBED: Final = """
 argparse ast base64 bdb cmd codecs configparser contextlib difflib doctest enum fractions ftplib
@@ -62,13 +60,6 @@ augassign compound context-managers dynamic-features exceptions id-classes in na
 typesseq-mutable
 """
 """Topics that contain others or are contained in one; without them no two share a paragraph."""
-
-ROW: Final = 0x100
-"""Code points of a table."""
-ROWS: Final = range(0x00, 0x34)
-"""Rows of the Basic Multilingual Plane whose characters have individual names."""
-LEAST_NAMED: Final = 128
-"""Fewest named characters of a table."""
 
 
 def _topics() -> dict[str, str]:
@@ -117,63 +108,34 @@ def _code() -> dict[str, str]:
     return out
 
 
-def _tables() -> dict[str, str]:
-    """Return a table per row of the Basic Multilingual Plane, with lines as in UnicodeData.txt."""
-    out = {}
-    for row in ROWS:
-        characters = map(chr, range(row * ROW, (row + 1) * ROW))
-        lines = [
-            f"{ord(character):04X};{name};{unicodedata.category(character)};{unicodedata.decomposition(character)}"
-            for character in characters
-            if (name := unicodedata.name(character, ""))
-        ]
-        if len(lines) >= LEAST_NAMED:
-            out[f"U+{row:02X}xx"] = "\n".join(lines) + "\n"
-    return out
-
-
 KINDS: Final[dict[str, Callable[[], dict[str, str]]]] = {
     "topics": _apart,
     "docstrings": _docstrings,
     "code": _code,
-    "tables": _tables,
+    **installed.KINDS,
 }
 """Functions that return texts by name, by kind; kinds take turns in this order."""
 
 PACKAGES: Final = ("mpmath", "numpy", "statsmodels", "torch", "transformers")
-"""Packages whose versions the name of the varied texts lists."""
-VARIED: Final = ("topics", "docstrings", "code", *varied.KINDS)
-"""Kinds of `builtin:varied`, in turn: none of tables, which have few distinct tokens."""
-EVERY: Final = KINDS | varied.KINDS
-NAMES: Final = ("builtin", "builtin:varied", *(f"builtin:{kind}" for kind in EVERY))
+"""Packages whose versions the name of the texts lists."""
+NAMES: Final = ("builtin", *(f"builtin:{kind}" for kind in KINDS))
 """Names of the built-in texts for `--text`."""
 
 
 def _documents(kind: str) -> Iterator[Document]:
     """Yield the documents of one kind, sorted by the sha256 of their names."""
-    texts = EVERY[kind]()
+    texts = KINDS[kind]()
     for name in sorted(texts, key=lambda name: hashlib.sha256(name.encode()).digest()):
         yield Document(name=f"{kind}/{name}", text=texts[name], kind=kind)
 
 
 def all_kinds() -> Corpus:
-    """Return the corpus of all kinds, which take turns: of 8 documents each kind has two.
+    """Return the corpus of all kinds, which take turns; those whose package is absent drop out.
 
     Within a kind, documents are sorted by the sha256 of their names. This order is unrelated to
-    their content and changes least between versions of Python.
-    """
-    return Corpus(
-        name=f"texts of Python {platform.python_version()}",
-        population=f"{len(KINDS)} kinds of CPython's own texts in turn: {', '.join(KINDS)}",
-        strata=tuple(one_kind(kind) for kind in KINDS),
-        read=lambda: (document for kind in KINDS for document in _documents(kind)),
-    )
+    their content and changes least between versions.
 
-
-def varied_kinds() -> Corpus:
-    """Return the corpus of ten kinds from Python and packages, in turn; absent kinds drop out.
-
-    >>> len(varied_kinds().strata)
+    >>> len(all_kinds().strata)
     10
     """
     versions = [f"Python {platform.python_version()}"]
@@ -182,19 +144,17 @@ def varied_kinds() -> Corpus:
             versions.append(f"{package} {version(package)}")
     return Corpus(
         name=f"texts of {', '.join(versions)}",
-        population=f"{len(VARIED)} kinds of text of Python and packages in turn:"
-        f" {', '.join(VARIED)}",
-        strata=tuple(one_kind(kind) for kind in VARIED),
-        read=lambda: (document for kind in VARIED for document in _documents(kind)),
+        population=f"{len(KINDS)} kinds of text of Python and packages in turn: {', '.join(KINDS)}",
+        strata=tuple(one_kind(kind) for kind in KINDS),
+        read=lambda: (document for kind in KINDS for document in _documents(kind)),
     )
 
 
 def one_kind(kind: str) -> Corpus:
     """Return the corpus of one kind."""
-    of = "CPython's own texts" if kind in KINDS else "the texts of Python and packages"
     return Corpus(
         name=f"{kind} of Python {platform.python_version()}",
-        population=f"one kind of {of}: {kind}",
+        population=f"one kind of the texts of Python and packages: {kind}",
         read=partial(_documents, kind),
     )
 
@@ -226,8 +186,6 @@ def named(name: str) -> Corpus:
             " those, or a file's whole path."
         )
     kind = name.partition(":")[2]
-    if kind == "varied":
-        return varied_kinds()
     return all_kinds() if not kind else topics() if kind == "topics" else one_kind(kind)
 
 

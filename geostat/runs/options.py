@@ -75,9 +75,8 @@ class MeasurementOptions(OutputOptions):
     )
     text: tuple[Path, ...] = option(
         (),
-        "File, folder or .jsonl; repeatable. builtin (the default): several kinds of text that come"
-        " with Python; builtin:varied: ten kinds, also of installed packages; builtin:topics: only"
-        " the language reference.",
+        "File, folder or .jsonl; repeatable. builtin (the default): ten kinds of text of Python and"
+        " of installed packages in turn; builtin:topics: only the language reference.",
         keyword="documents",
     )
     dataset: str | None = option(None, "Hub dataset, streamed.")

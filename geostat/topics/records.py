@@ -173,7 +173,7 @@ Answer = Literal[
     "confirmed", "holds trivially", "contradicted", "mixed", "undetermined", "not testable here"
 ]
 """Answers that a run can give on a statement of the paper. "Holds trivially" confirms nothing: a
-flat form predicts as well.
+flat form predicts as well, or a null baseline has the property too.
 """
 
 

@@ -1,28 +1,25 @@
-"""The built-in texts: several kinds, which share nothing, the same on every machine."""
+"""The built-in texts: ten kinds, which share nothing, the same on every machine."""
 
 from __future__ import annotations
 
 import sys
 import sysconfig
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from support.families import builtin_model
 from support.raising import refused
 
-from empirical.sources import builtin, varied
+from empirical.sources import builtin, installed
 from empirical.sources.builtin import (
     CODE,
     DESCRIBED,
     KINDS,
-    VARIED,
     all_kinds,
     named,
     topics,
-    varied_kinds,
 )
-from empirical.sources.varied import COMMENTED
+from empirical.sources.installed import COMMENTED
 from empirical.sources.windows import windows
 
 PARAGRAPH = 100
@@ -42,12 +39,17 @@ def test_topics_match_the_reference_sorted_by_name_without_repeats():
 
 
 @pytest.mark.slow
-def test_no_two_documents_share_a_paragraph():
-    where: dict[str, str] = {}
+def test_documents_of_two_kinds_share_no_paragraph_and_of_one_only_headers_and_pages():
+    where: dict[str, set[str]] = {}
     for document in all_kinds():
         for paragraph in {" ".join(part.split()) for part in document.text.split("\n\n")}:
             if len(paragraph) > PARAGRAPH:
-                assert where.setdefault(paragraph, document.name) == document.name
+                where.setdefault(paragraph, set()).add(document.name)
+    shared = [
+        {name.partition("/")[0] for name in names} for names in where.values() if len(names) > 1
+    ]
+    assert shared
+    assert all(kinds in ({"headers"}, {"pages"}) for kinds in shared)
 
 
 def test_no_module_gives_two_kinds_and_all_are_of_the_standard_library():
@@ -67,44 +69,33 @@ def test_no_text_names_this_machine():
 
 @pytest.mark.slow
 @pytest.mark.builtin
-def test_eight_documents_hold_two_of_each_kind_and_there_are_sixteen_of_each():
-    tokenizer = builtin_model().tokenizer
-    found = windows(all_kinds(), tokenizer, length=1024, count=8)
+def test_kinds_take_turns_and_no_window_repeats_few_tokens():
+    found = windows(all_kinds(), builtin_model().tokenizer, length=1024, count=20)
     assert found.kinds == tuple(KINDS) * 2
+    assert len(KINDS) == 10
     assert found.names[0].startswith("topics/")
-    more = windows(all_kinds(), tokenizer, length=1024, count=16 * len(KINDS))
-    assert more.names[:8] == found.names
-    assert Counter(more.kinds) == dict.fromkeys(KINDS, 16)
+    distinct = [len(set(row)) / len(row) for row in found.token_ids.tolist()]
+    assert min(distinct) > 0.19
 
 
-@pytest.mark.slow
-@pytest.mark.builtin
-def test_ten_varied_kinds_take_turns_and_no_window_repeats_few_tokens():
-    windows_of = windows(varied_kinds(), builtin_model().tokenizer, length=1024, count=20)
-    assert windows_of.kinds == VARIED * 2
-    assert len(VARIED) >= 8
-    distinct = [len(set(row)) / len(row) for row in windows_of.token_ids.tolist()]
-    assert min(distinct) > 0.19  # those of the tables are below
-
-
-def test_varied_texts_stand_in_files_of_python_and_packages():
-    texts = {kind: make() for kind, make in varied.KINDS.items()}
+def test_texts_of_packages_stand_in_their_files():
+    texts = {kind: make() for kind, make in installed.KINDS.items()}
     assert all(len(of_kind) >= 3 for of_kind in texts.values())
     assert texts["licences"]["GPL"].startswith("GNU GENERAL PUBLIC LICENSE")
     assert "#" not in texts["comments"]["heapq"][:200]
-    assert texts == {kind: make() for kind, make in varied.KINDS.items()}
+    assert texts == {kind: make() for kind, make in installed.KINDS.items()}
 
 
 def test_absent_packages_leave_the_other_kinds(monkeypatch: pytest.MonkeyPatch):
     def absent(name: str) -> None:
-        raise varied.PackageNotFoundError(name)
+        raise installed.PackageNotFoundError(name)
 
-    monkeypatch.setattr(varied, "find_spec", lambda name: None)
-    monkeypatch.setattr(varied, "distribution", absent)
-    empty = {kind for kind, make in varied.KINDS.items() if not make()}
+    monkeypatch.setattr(installed, "find_spec", lambda name: None)
+    monkeypatch.setattr(installed, "distribution", absent)
+    empty = {kind for kind, make in installed.KINDS.items() if not make()}
     assert empty == {"mathematics", "datasets", "readmes", "headers", "pages"}
-    assert set(varied.KINDS["licences"]()) <= {"Python"}
-    assert {document.kind for document in varied_kinds()} == set(VARIED) - empty
+    assert set(installed.KINDS["licences"]()) <= {"Python"}
+    assert {document.kind for document in all_kinds()} == set(KINDS) - empty
 
 
 def test_a_built_in_text_is_found_by_name():
@@ -113,9 +104,8 @@ def test_a_built_in_text_is_found_by_name():
         named(f"builtin:{kind}").name.replace("pydoc_data.", "") for kind in KINDS
     ]
     assert {document.kind for document in named("builtin:code")} == {"code"}
-    assert [kind.name.split()[0] for kind in named("builtin:varied").strata] == list(VARIED)
     with refused(
-        "^--text builtin:poems: no such built-in text, expected one of builtin, builtin:varied, .*"
+        "^--text builtin:poems: no such built-in text, expected one of builtin, builtin:topics, .*"
         " Use one of those, or a file's whole path.$"
     ):
         named("builtin:poems")

@@ -123,8 +123,8 @@ def test_norms_of_regimes_are_compared_with_figure_7(without_sink, without_last,
     assert finding.here == COUNTED + ", ".join(f"{count} of 10 {name}" for count, name in counts)
 
 
-def test_most_heads_with_random_weights_and_values_have_the_norms_of_figure_7():
-    """So these norms do not confirm anything about heads that are classified by alignment."""
+def test_most_heads_with_random_weights_and_values_are_as_in_figures_7_and_10():
+    """So neither confirms anything about heads that are classified by alignment."""
     random = np.random.default_rng(0)
     heads, dimension = 800, 16
     sizes = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
@@ -150,24 +150,36 @@ def test_most_heads_with_random_weights_and_values_have_the_norms_of_figure_7():
         f"representative_norm{part}": (("document", "layer", "head", "n"), values[None, None])
         for part, values in norms.items()
     }
+    sizes_of = np.linalg.norm(contributions, axis=-1)
+    parts = {"sink": sizes_of[:, 0], "last": sizes_of[:, -1]}
+    parts["rest_total"] = sizes_of[:, 1:-1].sum(axis=1)
     labels = xr.Dataset(
-        {"label": (("criterion", "layer", "head"), by_alignment(features)[None])},
+        {
+            "label": (("criterion", "layer", "head"), by_alignment(features)[None]),
+            **{f"contribution_{n}": (("layer", "head"), part[None]) for n, part in parts.items()},
+        },
         coords={"criterion": ["alignment"], "regime": list(REGIMES)},
         attrs={"thresholds": {"small": 4, "large": 0.5}},
     )
     coords = {"n": sizes, "tokens": ("layer", [TOKENS]), "position": np.arange(TOKENS)}
     groups = {"/capture": xr.Dataset(data, coords=coords), "/heads": labels}
-    finding = regimes.regimes_norms(xr.DataTree.from_dict(groups))
-    assert finding.answer == "not testable here"
-    counts = re.findall(r"(\d+) of (\d+) \w+s", finding.here)
-    shares = wilson(*np.array(counts, dtype=float).T)
-    assert (shares.lower > 0.5).all(), finding
+    shares = []
+    for statement in (regimes.regimes_norms, regimes.regimes_sizes):
+        finding = statement(xr.DataTree.from_dict(groups))
+        assert finding.answer == "not testable here"
+        found = np.array(re.findall(r"(\d+) of (\d+) \w+s", finding.here), dtype=float).T
+        shares.append(found[0] / found[1])
+        within = wilson(*found).lower > 0.5
+        assert within[:2].all(), finding
+    assert shares[0].min() > 0.5
+    assert [f"{share:.0%}" for share in shares[1][:2]] == ["61%", "95%"]  # quoted by the remark
+    assert all(share in finding.why for share in ("61%", "95%"))
 
 
 @pytest.mark.parametrize(
     ("sink", "last", "rest", "answer", "mixers"),
     [
-        ([1, 5, 5], [5, 1, 3], 0, "confirmed", 10),
+        ([1, 5, 5], [5, 1, 3], 0, "not testable here", 10),
         ([1, 5, 5], [5, 6, 3], 0, "contradicted", 10),
         # Ten content tokens contribute 4 each: more than a Mixer's last token, less than a
         # Retriever's.

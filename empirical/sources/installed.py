@@ -1,7 +1,7 @@
 """Kinds of text that come with CPython and with packages that geostat needs.
 
-Together with the kinds of `builtin` they are ten kinds: prose, mathematics, laws, manuals, code of
-two languages and markup. They depend only on the versions of Python and of the packages. A file
+Together with the kinds of `builtin` they are ten: prose, mathematics, laws, manuals, code of two
+languages and markup. They depend only on the versions of Python and of the packages. A file
 that is absent gives no document, and a kind whose package is absent has none. Nothing is imported
 from the packages.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import sysconfig
 import tokenize
 from collections.abc import Callable, Iterator
@@ -126,11 +127,12 @@ def _datasets() -> dict[str, str]:
 
 
 def _readmes() -> dict[str, str]:
-    """Return the description of each package, which follows the header of its metadata."""
+    """Return the description of each package, without the header of its metadata and comments."""
     out = {}
     for package in DESCRIBED_PACKAGES.split():
         with suppress(PackageNotFoundError):
-            out[package] = (distribution(package).read_text("METADATA") or "").partition("\n\n")[2]
+            text = (distribution(package).read_text("METADATA") or "").partition("\n\n")[2]
+            out[package] = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
     return out
 
 
