@@ -92,15 +92,20 @@ def _untrained_documents(tree: xr.DataTree) -> str:
     return str(tree["control"].attrs["documents"])
 
 
-def _gain_part(untrained: bool, part: str) -> Callable[[xr.DataTree], str]:
+def _untrained_gain(part: str) -> Callable[[xr.DataTree], str]:
     """Return a reader of the gain of Precision over random selection at N = 2, or of a limit."""
 
     def value(tree: xr.DataTree) -> str:
-        source = tree["control" if untrained else "summary"].attrs["key_results"]
-        gain = next(r for r in map(json.loads, source) if r["key"] == "separability")["number"]
+        source = map(json.loads, tree["control"].attrs["key_results"])
+        gain = next(result for result in source if result["key"] == "separability")["number"]
         return f"{gain[part]:.2f}" if gain["of"].endswith("at N = 2") else gain["of"]
 
     return value
+
+
+def _trained_gain(part: str) -> Callable[[xr.DataTree], str]:
+    name = f"precision_gain{part}"
+    return lambda tree: f"{_at(tree, 'separable', name, null='random_selection', n=2):.2f}"
 
 
 def _all_phases(tree: xr.DataTree) -> str:
@@ -171,14 +176,19 @@ QUOTED: Final = (
     Quoted("In {} heads with", "scoreboard", "untrained model", _untrained_heads),
     Quoted("weights and {} documents", "the page", "provenance", _untrained_documents),
     *(
-        Quoted(words, "the page", "card Separability", _gain_part(untrained, part))
-        for words, untrained, part in (
-            ("at N = 2 is {} (", True, "value"),
-            ("(interval {} to", True, "lower"),
-            ("to {}) above random", True, "upper"),
-            ("trained, {} (", False, "value"),
-            ("(between {} and", False, "lower"),
-            ("and {}).", False, "upper"),
+        Quoted(words, "the page", "card Separability", _untrained_gain(part))
+        for words, part in (
+            ("at N = 2 is {} (", "value"),
+            ("(interval {} to", "lower"),
+            ("to {}) above random", "upper"),
+        )
+    ),
+    *(
+        Quoted(words, "separable", "random selection, N = 2", _trained_gain(part))
+        for words, part in (
+            ("trained, {} (", ""),
+            ("(between {} and", "_band_lower"),
+            ("and {}).", "_band_upper"),
         )
     ),
 )

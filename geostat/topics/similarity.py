@@ -95,7 +95,7 @@ def key_result(tree: xr.DataTree) -> KeyResult:
     if 2 * (exponential.fails + offset.holds - exponential.total) > exponential.total:
         verdicts["fails"] = "In most heads similarity decays to a constant, not exponentially to 0."
     number = pooled(
-        tree, name, "Mean absolute error, heads pooled", claim=claim, gram="exponential"
+        tree, name, "Mean absolute error, mean over KV heads", claim=claim, gram="exponential"
     )
     return of_assumption(tree, "similarity", claim, verdicts, number)
 

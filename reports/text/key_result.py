@@ -114,7 +114,9 @@ def untrained_in_words(result: Mapping[str, Any]) -> str:
         return ""
     counts = other["counts"]
     total = sum(counts[state] for state in HEAD_STATES)
-    held = f"{counts['holds']:,} of {total:,} {counts['of']} {states(counts['of'])['holds']}; "
+    words, trivially = states(counts["of"]), counts["holds_trivially"]
+    also = f", {trivially:,} {words['holds_trivially']}" * (trivially > 0)
+    held = f"{counts['holds']:,} of {total:,} {counts['of']} {words['holds']}{also}; "
     number = number_in_words(other["number"])
     if not number[1:2].isupper():
         number = number[:1].lower() + number[1:]
