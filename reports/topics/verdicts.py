@@ -1,7 +1,7 @@
 """Verdicts: claims tested over all heads, by layer and by head; scoreboard, errata and corrected
 tables of the paper.
 
-Source: ar“Mixed”: the claimiv 2602.01893, Assumptions 1-3, Theorems 1-2, Tables 1 and 2.
+Source: arXiv 2602.01893, Assumptions 1-3, Theorems 1-2, Tables 1 and 2.
 """
 
 from __future__ import annotations
@@ -211,10 +211,10 @@ def _scoreboard(run: Run) -> list[Table]:
     answers = [row["answer"] for row in rows]
     counts = ", ".join(f"{answers.count(answer)} {answer}" for answer in sorted(set(answers)))
     caption = (
-        f"Testable claims of ar“Mixed”: the claimiv 2602.01893, on {run.counted('document')} and one model:"
+        f"Testable claims of arXiv 2602.01893, on {run.counted('document')} and one model:"
         f" {counts}. A fixed rule, the same for every run, gives each answer. “Confirmed”, for a"
-        " claim on heads: in most of them. “Holds trivially”: a flat form or a null baseline does as"
-        " well. “Mixed”: the claim holds in some heads and fails in others, and few heads are"
+        " claim on heads: in most of them. “Holds trivially”: a flat form or a null baseline does"
+        " as well. “Mixed”: the claim holds in some heads and fails in others, and few heads are"
         " undetermined. “Undetermined” is not evidence against a claim. Other texts and models may"
         " give other answers."
     )
@@ -557,7 +557,7 @@ def _errata(run: Run) -> Table:
     columns += [_said("statement", "title"), _said("printed", "printed")]
     columns += [_said("correct", "true"), _said("relevance to this report", "reading")]
     caption = (
-        "Statements of ar“Mixed”: the claimiv 2602.01893 that are wrong or undefined as printed and affect the"
+        "Statements of arXiv 2602.01893 that are wrong or undefined as printed and affect the"
         " reading of this report."
     )
     rows = json.loads(run.summary.attrs.get("errata") or "[]")
@@ -571,17 +571,17 @@ SYMBOLS: Final = {
     "beta": r"\beta",
     "rho_0": r"\rho_0",
 }
-"""LaTe“Mixed”: the claim symbol of a parameter's name; other names are printed as they are."""
+"""LaTeX symbol of a parameter's name; other names are printed as they are."""
 
 CORRECTED: Final = (
-    "Table {number} of ar“Mixed”: the claimiv 2602.01893 as printed, with the verdict on each row by proof and"
+    "Table {number} of arXiv 2602.01893 as printed, with the verdict on each row by proof and"
     " simulation of the theory, not from this run. Conditional: true under a condition that the"
     " paper omits.{more} Derivations: geostat theory table {number}."
 )
 
 
 def _paper_tables(run: Run) -> list[Table]:
-    """Return both corrected tables, for LaTe“Mixed”: the claim only; none if the run does not contain them."""
+    """Return both corrected tables, for LaTeX only; none if the run does not contain them."""
     corrected = json.loads(str(run.summary.attrs.get("paper_tables", "{}")))
     if not corrected:
         return []
