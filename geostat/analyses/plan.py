@@ -56,6 +56,11 @@ class Components:
     sizes: float
     """Σn²/K of the documents n of each kind; K/G if kinds are equally frequent."""
 
+    @property
+    def confounded(self) -> bool:
+        """Whether each kind has one document, so that kinds and documents cannot be told apart."""
+        return 1 < self.kinds == self.documents
+
     def variance(self, kinds: float, documents: float, queries: float) -> FloatArray:
         """Return the variance of the mean of a design, (replicate,)."""
         return (

@@ -66,7 +66,8 @@ def plan(
         of the undetermined heads: kinds of one document each, their documents, and the documents
         of the run's own kinds (`same_kinds`). Otherwise a row per quantity: half-width, share of
         the variance over documents between kinds, and the error of larger runs over the run's.
-        Missing or infinite: no number reaches it.
+        Missing or infinite: no number reaches it, or each kind has one document, which does not
+        show how much documents of a kind differ.
 
     Raises:
         InputError: for an unknown name or a bad number, a run without fits or verdicts, or one with
@@ -188,8 +189,10 @@ def _ratios(name: str, chosen: Planned) -> dict[str, Any]:
     return {
         "quantity": name,
         "half_width": error * float(arms(parts.sampled(parts.kinds, documents))),
-        "between_kinds": float(parts.between_kinds[0] / total),
-        "error_twice_documents": change(kinds, 2 * documents, parts.queries),
+        "between_kinds": math.nan if parts.confounded else float(parts.between_kinds[0] / total),
+        "error_twice_documents": math.nan
+        if parts.confounded
+        else change(kinds, 2 * documents, parts.queries),
         "error_twice_kinds": change(2 * kinds, 2 * documents, parts.queries),
         "error_twice_queries": change(kinds, documents, 2 * parts.queries),
     }
@@ -216,10 +219,9 @@ def _designs(run: xr.DataTree, chosen: Planned, width: float | str | None) -> pd
             "tokens": documents * positions,
         }
 
-    rows = [
-        row("this run", kinds, documents, queries),
-        row("twice the documents", kinds, 2 * documents, queries),
-    ]
+    rows = [row("this run", kinds, documents, queries)]
+    if not parts.confounded:
+        rows.append(row("twice the documents", kinds, 2 * documents, queries))
     if several:
         rows.append(row("twice the kinds", 2 * kinds, 2 * documents, queries))
     if parts.between_queries[0]:
@@ -231,11 +233,11 @@ def _designs(run: xr.DataTree, chosen: Planned, width: float | str | None) -> pd
     if width is not None:
         wanted = _width(width, chosen.level)
         attrs["wanted"] = f"half-width {wanted:.3g}"
-        for each in PER_KIND if several else PER_KIND[:1]:
+        for each in PER_KIND if several and not parts.confounded else PER_KIND[:1]:
             needed = float(parts.fewest(wanted, each, queries))
             of = f", {each} a kind" if several else ""
             rows.append(row(f"needed{of}", *_split(several, needed, each), queries))
-        if several:
+        if several and not parts.confounded:
             more = float(parts.more_documents(wanted, queries))
             rows.append(row(f"needed, {kinds} kinds", kinds, more * kinds, queries))
     frame = pd.DataFrame(rows)
@@ -251,7 +253,9 @@ def _split(several: bool, needed: float, each: int) -> tuple[float, float]:
 def _shares(parts: Components) -> str:
     """Return the shares of the variance of a single query, by level, as text."""
     levels = {
-        "kinds of text": parts.between_kinds[0],
+        "documents, each of its own kind" if parts.confounded else "kinds of text": (
+            parts.between_kinds[0]
+        ),
         "documents of a kind": parts.between_documents[0],
         "queries of a document": parts.between_queries[0],
     }
@@ -311,6 +315,8 @@ def _of_claim(run: xr.DataTree, key: str, power: float) -> pd.DataFrame:
     width = distance / error * np.sqrt(parts.mean_square / documents)
     units = parts.fewest(width, 1, queries, power)
     more = parts.more_documents(width, queries, power) * parts.kinds if parts.kinds > 1 else units
+    if parts.confounded:
+        more = np.full_like(more, np.nan)
     for name, needed in (("kinds", units), ("documents", units), ("same_kinds", more)):
         frame[name] = np.quantile(needed, SHARES, method="inverted_cdf")
     if parts.kinds == 1:

@@ -46,6 +46,17 @@ def test_a_wanted_width_is_reached_by_the_needed_designs_alone(finished: Finishe
     assert of_mean.loc["needed, 1 a kind", "kinds"] == planned.loc["needed, 1 a kind", "kinds"]
 
 
+def test_one_document_of_each_kind_plans_kinds_alone(finished: Finished):
+    tree = of_kinds(finished, ["a", "b", "c"])
+    planned = gs.plan(tree, "rho0", "10%")
+    assert planned["design"].tolist() == ["this run", "twice the kinds", "needed, 1 a kind"]
+    assert planned["error"][1] == pytest.approx(planned["error"][0] / np.sqrt(2))
+    assert planned.attrs["variance"] == "100% between documents, each of its own kind"
+    overview = gs.plan(tree)
+    assert overview[["between_kinds", "error_twice_documents"]].isna().all(axis=None)
+    assert gs.plan(tree, claim="similarity.exponential")["same_kinds"].isna().all()
+
+
 def test_a_claim_is_planned_for_its_undetermined_heads(finished: Finished):
     claim = "similarity.exponential"
     verdicts = finished.tree["verdicts"].to_dataset().sel(claim=claim, claim_kv_head=claim)
