@@ -21,6 +21,7 @@ from geostat.bounds.head import FittedHead, Groups, document_weights, fitted_hea
 from geostat.datasets.overlap import Progress, overlapped, tracked
 from geostat.datasets.separability import ALL_BOUNDS, WITH_F, statistic_of
 from geostat.datasets.tokens import heads_of, layer_tokens
+from geostat.paper import WORKING_SIZE
 from geostat.statistics.arrays import FloatArray, pieces
 from theory.evaluate.choices import Choices
 from theory.evaluate.envelopes import envelopes_by_edition
@@ -31,7 +32,7 @@ EDITIONS: Final[tuple[Edition, ...]] = ("printed", "sharp")
 FITTED_GRAMS: Final = ("exponential", "offset")
 
 ENVELOPE_POINTS: Final = 24
-"""Default number of sizes N of an envelope."""
+"""Default number of log-spaced sizes N of an envelope."""
 BOUND_MEMORY: Final = 300
 """Numbers that the evaluation of both editions holds per profile and N.
 
@@ -40,11 +41,20 @@ Traced: 59 kB per profile at 24 sizes.
 
 
 def envelope_grid(n: np.ndarray, points: int | None = ENVELOPE_POINTS) -> np.ndarray:
+    """Return `log_spaced` sizes and the paper's working sizes.
+
+    >>> envelope_grid(np.arange(1, 1001), 4).tolist()
+    [1, 2, 3, 4, 10, 100, 1000]
+    """
+    return np.union1d(log_spaced(n, points), n[n <= WORKING_SIZE]).astype(np.int64)
+
+
+def log_spaced(n: np.ndarray, points: int | None) -> np.ndarray:
     """Return about `points` log-spaced sizes among the measured ones, with the first and the last.
 
     None returns all.
 
-    >>> envelope_grid(np.arange(1, 1001), 4).tolist()
+    >>> log_spaced(np.arange(1, 1001), 4).tolist()
     [1, 10, 100, 1000]
     """
     n = np.asarray(n, dtype=np.int64)
@@ -58,7 +68,7 @@ def inner_grid(capture: xr.Dataset, points: int | None) -> np.ndarray:
     """Return about `points` log-spaced measured sizes between 1 and T, which all layers share."""
     sizes = capture["n"].values
     inner = sizes[(sizes > 1) & (sizes < capture.sizes["position"])]
-    return envelope_grid(inner, points) if inner.size else inner
+    return log_spaced(inner, points) if inner.size else inner
 
 
 def evaluate(

@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
-from geostat.bounds.by_document import FITTED_GRAMS, envelope_grid
+from geostat.bounds.by_document import FITTED_GRAMS, log_spaced
 from geostat.bounds.head import MEASURED, NEEDED, Groups, fitted_head, kv_head_of
 from geostat.bounds.predictive.check import DRAWS, Prediction, Profile, check, chosen_heads
 from geostat.bounds.predictive.variables import scored
@@ -100,7 +100,7 @@ def predictive_grid(capture: xr.Dataset, points: int | None) -> np.ndarray:
     for largest in (LARGEST * tokens, tokens - 1):
         result = n[(n > 1) & (n <= largest)]
         if result.size:
-            return envelope_grid(result, points)
+            return log_spaced(result, points)
     raise InputError(
         f"the run holds N = {', '.join(map(str, n[:5]))}, expected some 1 < N < {tokens}. Capture"
         " it with --n default."
