@@ -45,7 +45,14 @@ def run(
         name: ("claim", np.broadcast_to(value, len(CLAIMS))) for name, value in counts.items()
     }
     pooled = {f"whole{part}": ("parameter", [0.2]) for part in PARTS}
-    pooled |= {f"overall_mae_by_lag{part}": ("gram", [0.3]) for part in PARTS}
+    errors = np.array([0.2, 0.4, np.nan])[None, None]
+    similarity = {
+        "mae_by_lag": (("gram", "layer", "kv_head"), errors),
+        "mae_by_lag_without": (
+            ("gram", "layer", "kv_head", "document"),
+            np.repeat(errors[..., None], documents, axis=-1),
+        ),
+    }
     gains = np.array([[np.nan, *gain, np.nan]] * 2)
     separable = {"": gains, "_band_lower": gains - band, "_band_upper": gains + band}
     separable = {f"precision_gain{part}": values for part, values in separable.items()}
@@ -77,7 +84,8 @@ def run(
         "capture": xr.Dataset(coords=labels | {"tokens": ("layer", [64] * 4)}),
         "verdicts": xr.Dataset(verdicts, {"claim": list(CLAIMS)}),
         "weights": xr.Dataset(weights),
-        "pooled": xr.Dataset(pooled, {"parameter": ["cv_token"], "gram": ["exponential"]}),
+        "pooled": xr.Dataset(pooled, {"parameter": ["cv_token"]}),
+        "similarity": xr.Dataset(similarity, {"gram": ["exponential"]}),
         "summary": xr.Dataset(
             {"recall_cells": (("edition", "gram"), [[100]])} | ranges,
             bounded | {"measure": list(means), "size_range": list(RANGES)},
@@ -117,7 +125,7 @@ def test_an_assumption_is_answered_by_most_heads(holds, fails, answer, words):
     ):
         result = by_key[key]
         assert (result["answer"], result["claim"]) == (answer, claim)
-        assert result["number"]["value"] == value
+        assert result["number"]["value"] == pytest.approx(value)
         assert (result["counts"]["holds"], result["counts"]["fails"]) == (holds, fails)
         assert words in result["verdict"]
     assert by_key["norms"]["number"]["tolerated"] == 0.25
@@ -280,11 +288,15 @@ def test_limits_of_a_gain_are_cut_to_one():
 
 
 def test_without_pooled_fits_there_is_no_pooled_number():
-    by_key = results(run(holds=6).drop_nodes("pooled"))
-    for key in ("norms", "similarity"):
-        number = by_key[key]["number"]
-        assert by_key[key]["answer"] == "holds"
-        assert (number["value"], number["tolerated"]) == (None, 0.25)
+    result = results(run(holds=6).drop_nodes("pooled"))["norms"]
+    assert result["answer"] == "holds"
+    assert (result["number"]["value"], result["number"]["tolerated"]) == (None, 0.25)
+
+
+@pytest.mark.parametrize(("documents", "upper"), [(1, None), (3, pytest.approx(0.3))])
+def test_the_error_of_similarity_is_the_mean_over_kv_heads(documents: int, upper):
+    number = results(run(holds=6, documents=documents))["similarity"]["number"]
+    assert (number["value"], number["upper"]) == (pytest.approx(0.3), upper)
 
 
 @pytest.mark.parametrize(("constant", "named"), [(10, True), (9, False)])
