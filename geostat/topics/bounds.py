@@ -79,7 +79,7 @@ def key_result(tree: xr.DataTree) -> KeyResult:
     verdicts = {
         "holds": "Recall lies inside the sharp bounds about as often as expected, or more often.",
         "fails": "Recall lies outside the sharp bounds more often than the assumptions predict.",
-        "mixed": "Recall is inside the sharp bounds as often as expected at only some N.",
+        "mixed": "The share of Recall inside the sharp bounds is as expected at only some N.",
         "undetermined": "Whether Recall lies inside the sharp bounds as often as expected is"
         " undetermined.",
     }
@@ -89,7 +89,7 @@ def key_result(tree: xr.DataTree) -> KeyResult:
         )
     if answers[0] == "holds" and set(answers[1:]) == {"fails"}:
         verdicts["mixed"] = (
-            f"At {labels[0]} Recall is inside the bounds as often as expected, elsewhere not."
+            f"At {labels[0]} the share inside the bounds is close to expected, elsewhere not."
         )
     number, *also = (_number(sharp, label, several=several) for label in labels)
     excess = tree["envelope"].to_dataset().sel(edition="sharp", gram="exponential")["recall_excess"]

@@ -23,7 +23,7 @@ def untrained_results(tree: xr.DataTree) -> dict[tuple[str, int | None], dict[st
     """
     control = [json.loads(line) for line in _attributes(tree).get("key_results", ())]
     kept = [
-        {name: result[name] for name in ("key", "tokens", "answer", "number", "counts")}
+        {name: result[name] for name in ("key", "tokens", "answer", "number", "also", "counts")}
         for result in reversed(control)
     ]
     by_key = {(result["key"], None): result for result in kept}

@@ -140,12 +140,14 @@ def norms_stable(tree: xr.DataTree) -> Finding:
     within, averaged = (
         rounded(median(norms[name]), digits=2).plain for name in ("cv_token", "cv_profile")
     )
+    limit = rounded(median(norms["cv_position"]), digits=2).plain
     return by_verdict(
         tree,
         "norms.cv",
         f"median CV {within} within a document",
         "Averaged over these documents first, as in the paper's figure, the median CV is"
-        f" {averaged}: averaging removes variation between texts.",
+        f" {averaged}, in the limit of many documents {limit}: averaging removes differences"
+        " between the tokens at a position.",
     )
 
 

@@ -248,8 +248,10 @@ def by_verdict(tree: xr.DataTree, claim: str, measured: str = "", why: str = "")
     if answer == "undetermined" and 2 * (within + counts.fails) > counts.total:
         answer = "holds trivially" if 2 * within > counts.total else "mixed"
     trivially = f", holds trivially in {counts.holds_trivially}" * (counts.holds_trivially > 0)
+    missing = f", no estimate in {counts.no_estimate}" * (counts.no_estimate > 0)
     quoted = (
-        f"holds in {counts.holds}{trivially}, fails in {counts.fails} of {counts.total} {counts.of}"
+        f"holds in {counts.holds}{trivially}, fails in {counts.fails}{missing} of {counts.total}"
+        f" {counts.of}"
     )
     return Finding(answer, f"{measured}; {quoted}" if measured else quoted, why)
 

@@ -15,6 +15,7 @@ from geostat.datasets.tokens import inner_sizes
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.proportion import wilson
 from geostat.topics.records import Answer, Finding, by_rule, statement, two_decimals, with_interval
+from reports.text.number import count, rounded
 
 REGIMES: Final = ("retriever", "reset", "mixer")
 """Regimes in the paper's order of depth."""
@@ -34,7 +35,7 @@ FAR: Final = 0.20
     "three robust regimes",
     "the 95% interval of Cohen's κ between the two classifications lies above 0.6 (below 0.4,"
     " less than moderate agreement)",
-    null="agreement of independent labels, Cohen's κ = 0",
+    null="moderate agreement, κ of 0.4 to 0.6; independent labels have κ = 0",
 )
 def regimes(tree: xr.DataTree) -> Finding:
     """Test whether classifications by size and by alignment agree, by Cohen's κ."""
@@ -79,10 +80,13 @@ def regimes_depth(tree: xr.DataTree) -> Finding:
     label, codes = data["label"].sel(criterion="both").values, list(data["regime"].values)
     groups = [layers[label == codes.index(name)] for name in REGIMES]
     here = "mean layer by both criteria: " + ", ".join(
-        f"{name}s {group.mean():.1f} ({group.size} heads)" if group.size else f"no {name}s"
+        f"{name}s {_with_error(group)}" if group.size else f"no {name}s"
         for name, group in zip(REGIMES, groups, strict=True)
     )
-    why = "The paper's order is that of LLaMA-2-7B; other models may differ."
+    why = (
+        "± over heads. The two criteria may agree by chance only; see the row on the"
+        " classification. The paper's order is that of LLaMA-2-7B; other models may differ."
+    )
     if min(group.size for group in groups) < FEWEST:
         return Finding("undetermined", here, why)
     steps = []
@@ -195,6 +199,13 @@ def regimes_sizes(tree: xr.DataTree) -> Finding:
         " Resets are as described (tests/geostat/topics/test_regimes.py). One context length; the"
         " figure has several.",
     )
+
+
+def _with_error(layers: FloatArray) -> str:
+    """Return the mean layer of heads with its standard error and their number."""
+    error = layers.std(ddof=1) / np.sqrt(layers.size) if layers.size > 1 else np.nan
+    mean = rounded(layers.mean(), error).plain if error > 0 else f"{layers.mean():.1f}"
+    return f"{mean} ({count(layers.size, 'head')})"
 
 
 def _mean(values: FloatArray, where: BoolArray) -> FloatArray:

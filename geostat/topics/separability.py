@@ -29,11 +29,13 @@ from geostat.topics.records import (
 from reports.text.number import count, in_runs, rounded
 
 PERMUTED: Final = "permuted_values"
+PERMUTED_SINK: Final = "permuted_sink"
 OTHER_HEAD: Final = "other_head"
 NULL_WORDS: Final = {
     "random_selection": "randomly selected tokens",
     "random_directions": "value vectors of random direction",
     PERMUTED: "values permuted among content tokens",
+    PERMUTED_SINK: "values permuted so, with a random direction of the sink",
     OTHER_HEAD: "the values of another KV head",
 }
 """Null baselines in sentences: random tokens, values without geometry, values of the head in random
@@ -69,12 +71,13 @@ def geometry(tree: xr.DataTree) -> KeyResult:
         "fails": "Separability is below that of permuted values.",
         "undetermined": "Whether separability exceeds that of permuted values is undetermined.",
     }
-    other = _gains(tree, OTHER_HEAD)
+    other, gains = _gains(tree, OTHER_HEAD), _gains(tree, PERMUTED)
     if other is not None and not (other["precision_gain_band_lower"] > 0).any():
-        verdicts["holds"] = f"{better}, not that of another KV head's values."
-    gains = _gains(tree, PERMUTED)
+        better += ", not that of another KV head's values"
+        verdicts["holds"] = f"{better}."
     if gains is not None and (below := gains["precision_gain_band_upper"].values < 0).any():
-        verdicts["mixed"] = f"{better}, but is lower at N = {in_runs(gains['n'].values, below)}."
+        sizes = in_runs(gains["n"].values, below)
+        verdicts["mixed"] = f"{better}. It is lower at N = {sizes}."
     return _of_gain(tree, "geometry", PERMUTED, verdicts)
 
 
@@ -159,7 +162,7 @@ def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, To
         ]
         listed = f"{', '.join(nulls[:-1])} and {nulls[-1]}" if len(nulls) > 1 else nulls[0]
         text += f" At N = {int(first['n'])}, Precision of the null baselines is {listed}."
-    return text + _compared(tree, PERMUTED) + _compared(tree, OTHER_HEAD)
+    return text + "".join(_compared(tree, null) for null in (PERMUTED, PERMUTED_SINK, OTHER_HEAD))
 
 
 def _compared(tree: xr.DataTree, null: str) -> str:

@@ -25,6 +25,7 @@ from geostat.topics.records import (
     counts_of,
     exact,
     in_percent,
+    median,
     of_assumption,
     sees_sink,
     spread,
@@ -137,8 +138,7 @@ def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, To
         f" the mean absolute error of the fitted curve has median {error}, compared with an average"
         f" of {paper.MAE:g} in the paper, and is at most {exact(tolerance)} in {within} of them."
         f" Decay to a constant, with one more parameter, has median error {rival}."
-        f"{_against_constant(similarity)} {negative} of all cosines are negative, which exponential"
-        " decay excludes."
+        f"{_against_constant(similarity)} {negative} of all cosines are negative."
     )
     if not bool(known.any()) and not sees_sink(similarity):
         return text + " No KV head has both a fitted decay and a visible sink."
@@ -187,7 +187,7 @@ def decay_exponential(tree: xr.DataTree) -> Finding:
         tree,
         "similarity.exponential",
         f"mean error {printed}",
-        f"Cosines decay to a constant, not to 0: with an offset the mean error is {offset}.",
+        f"With an offset, which is one parameter more, the mean error is {offset}.",
     )
 
 
@@ -200,5 +200,7 @@ def decay_exponential(tree: xr.DataTree) -> Finding:
 )
 def sink_one_cosine(tree: xr.DataTree) -> Finding:
     """Test whether the sink's cosine is constant along a document, by the verdicts on its slope."""
-    why = "Tested effect: the trend of the cosine along the document."
-    return by_verdict(tree, "similarity.sink", why=why)
+    trend = abs(tree["similarity"].to_dataset()["sink_slope"])
+    size = rounded(median(trend), digits=2).plain
+    why = "Tested effect: the change of the cosine along the document."
+    return by_verdict(tree, "similarity.sink", f"median change {size}", why)

@@ -14,6 +14,7 @@ from geostat.analyses.sink import Table, correlations, fisher, selects_sink
 from geostat.bounds.by_document import change_with_sink_cosine
 from geostat.datasets.separability import MEASURED, over_queries
 from geostat.topics.records import Finding, by_majority, by_rule, statement, with_interval
+from geostat.topics.separability import PERMUTED
 from reports.text.number import rounded
 
 SIZE: Final = 3
@@ -27,6 +28,10 @@ UNKNOWN: Final = (
     " to correct for attenuation"
 )
 """Reason for a missing disattenuated correlation."""
+NO_MECHANISM: Final = (
+    "Heads differ in more than ρ₀: no mechanism is shown, and r is not a causal effect."
+)
+DIMS: Final = ("document", "layer", "head", "n")
 
 
 def _near_three(data: xr.Dataset, of: str = "") -> tuple[float, float, str, str]:
@@ -42,10 +47,10 @@ def _near_three(data: xr.Dataset, of: str = "") -> tuple[float, float, str, str]
     "abstract, §4.1, Figure 6",
     "0.25 (LLaMA-2) to 0.6 (Gemma, Mistral) near N = 3 to 6",
     "corrected for attenuation, the 95% interval at N = 3 lies above 0 and the correlation is"
-    " largest at N ≤ 10; contradicted if the interval lies below 0. This tests the measurement,"
-    " not the theorem: the printed lower bound of Recall does not contain ρ₀ if the sink is"
-    " selected (erratum 30)",
-    null="no correlation over heads",
+    " largest at N ≤ 10; contradicted if the interval lies below 0. Holds trivially unless ρ₀ also"
+    " correlates with the gain over permuted values. This tests the measurement, not the theorem:"
+    " the printed lower bound of Recall does not contain ρ₀ if the sink is selected (erratum 30)",
+    null="no correlation over heads; permuted values",
 )
 def sink_correlates(tree: xr.DataTree) -> Finding:
     """Test whether Recall correlates with ρ₀ over heads, corrected for attenuation."""
@@ -54,11 +59,40 @@ def sink_correlates(tree: xr.DataTree) -> Finding:
         return Finding("not testable here", UNKNOWN)
     low, high, quoted, uncorrected = _near_three(selected)
     peak = int(selected["n"][int(selected["unattenuated"].fillna(-np.inf).argmax("n"))])
+    answer = by_rule(confirmed=low > 0 and peak <= 10, contradicted=high < 0)
+    trivial, permuted = _of_permuted(tree, "recall")
     return Finding(
-        by_rule(confirmed=low > 0 and peak <= 10, contradicted=high < 0),
+        "holds trivially" if answer == "confirmed" and trivial else answer,
         f"{quoted}, corrected for attenuation; largest at N = {peak}",
-        f"Uncorrected, r = {uncorrected}.{_without_the_sink(tree)} Heads differ in more than ρ₀: no"
-        " mechanism is shown, and r is not a causal effect.",
+        f"Uncorrected, r = {uncorrected}.{permuted}{_without_the_sink(tree)} {NO_MECHANISM}",
+    )
+
+
+def _of_permuted(tree: xr.DataTree, statistic: str) -> tuple[bool, str]:
+    """Return whether ρ₀ does not correlate with the gain over permuted values at N = 3, and both
+    correlations in words; (False, "") if permuted values were not measured there.
+    """
+    null = tree["null"].to_dataset() if "null" in tree.children else xr.Dataset()
+    if "null" not in null or PERMUTED not in null["null"].values:
+        return False, ""
+    groups = {name: tree[name].to_dataset() for name in MEASURED if name in tree.children}
+    capture = over_queries(groups)
+    index = [int(np.abs(capture["n"].values - SIZE).argmin())]
+    measured = capture.isel(n=index)
+    drawn = null[statistic].sel(null=PERMUTED).isel(n=index).values
+    estimates = []
+    for values in (drawn, measured[statistic].values - drawn):
+        table = Table.of(measured.assign({statistic: (DIMS, values)}), statistic)
+        if (pair := correlations(table)) is None:
+            return False, ""
+        estimates.append(fisher(pair[0][0, 0], pair[0][1:, 0]))
+    limits = [(float(r.value), float(r.lower), float(r.upper)) for r in estimates]
+    if not np.isfinite(limits).all():
+        return False, ""
+    of_null, of_gain = (with_interval(*numbers) for numbers in limits)
+    return not limits[1][1] > 0, (
+        f" For permuted values r = {of_null}, for the gain over them {of_gain} (95%, over"
+        " documents)."
     )
 
 
@@ -92,8 +126,9 @@ def _without_the_sink(tree: xr.DataTree) -> str:
     "§4.1, last paragraph",
     "no number",
     "over heads, the 95% interval of the correlation of Precision and ρ₀ at N = 3, corrected"
-    " for attenuation, lies above (below) 0",
-    null="no correlation over heads",
+    " for attenuation, lies above (below) 0. Holds trivially unless ρ₀ also correlates with the"
+    " gain over permuted values",
+    null="no correlation over heads; permuted values",
 )
 def sink_precision(tree: xr.DataTree) -> Finding:
     """Test whether Precision correlates with ρ₀ over heads, corrected for attenuation."""
@@ -102,11 +137,13 @@ def sink_precision(tree: xr.DataTree) -> Finding:
     if name not in data or not data[name].notnull().any():
         return Finding("not testable here", f"{UNKNOWN}, or an older geostat wrote the run")
     low, high, quoted, uncorrected = _near_three(data, "precision_")
+    answer = by_rule(confirmed=low > 0, contradicted=high < 0)
+    trivial, permuted = _of_permuted(tree, "precision")
     return Finding(
-        by_rule(confirmed=low > 0, contradicted=high < 0),
+        "holds trivially" if answer == "confirmed" and trivial else answer,
         quoted,
-        f"Corrected for attenuation; uncorrected, r = {uncorrected}. The paper states this without"
-        " a figure; Figure 6 shows Recall only.",
+        f"Corrected for attenuation; uncorrected, r = {uncorrected}.{permuted} The paper states"
+        f" this without a figure; Figure 6 shows Recall only. {NO_MECHANISM}",
     )
 
 

@@ -31,7 +31,7 @@ from geostat.topics.records import (
     statement,
     two_decimals,
 )
-from reports.text.number import percent
+from reports.text.number import count, percent
 
 CLAIMS: Final = (
     Claim(
@@ -260,16 +260,17 @@ def sink_weight(tree: xr.DataTree) -> Finding:
 )
 def phases(tree: xr.DataTree) -> Finding:
     """Test whether log weights follow the phases, by the verdicts on their misfit."""
+    weights = tree["weights"].to_dataset()
     common, explained = (
-        percent(median(tree["weights"].to_dataset()[name]), 0)
-        for name in ("common_share", "r2_document")
+        percent(median(weights[name]), 0) for name in ("common_share", "r2_document")
     )
+    ends = int(weights["t1_identified"].astype(bool).sum())
     why = (
         f"Of the variance over positions of a document, {common} is common to all documents and"
-        f" {explained} is explained by the phases (medians over heads)."
+        f" {explained} is explained by the phases (medians over heads). A plateau is counted if the"
+        f" fitted T₁ is above {PLATEAU}; T₁ is identified in {count(ends, 'head')}."
     )
-    seen = _phases_in_words(tree["weights"].to_dataset())
-    return by_verdict(tree, "weights.shape_position", seen, why)
+    return by_verdict(tree, "weights.shape_position", _phases_in_words(weights), why)
 
 
 @statement(

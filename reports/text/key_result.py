@@ -117,13 +117,14 @@ def untrained_in_words(result: Mapping[str, Any]) -> str:
     words, trivially = states(counts["of"]), counts["holds_trivially"]
     also = f", {trivially:,} {words['holds_trivially']}" * (trivially > 0)
     held = f"{counts['holds']:,} of {total:,} {counts['of']} {words['holds']}{also}; "
-    number = number_in_words(other["number"])
+    number = numbers_in_words(other)
     if not number[1:2].isupper():
         number = number[:1].lower() + number[1:]
     text = (
         f" Untrained model: {other['answer']} ({held * (total > counts['no_estimate'])}{number})."
     )
-    if result["answer"] == other["answer"] == "holds":
+    answers = {result["answer"], other["answer"]}
+    if answers == {"holds"} or (result.get("key") == "geometry" and answers <= {"holds", "mixed"}):
         text += " This needs no training."
     return text
 

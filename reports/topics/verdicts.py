@@ -214,9 +214,9 @@ def _scoreboard(run: Run) -> list[Table]:
         f"Testable claims of arXiv 2602.01893, on {run.counted('document')} and one model:"
         f" {counts}. A fixed rule, the same for every run, gives each answer. “Confirmed”, for a"
         " claim on heads: in most of them. “Holds trivially”: a flat form or a null baseline does"
-        " as well. “Mixed”: the claim holds in some heads and fails in others, and few heads are"
-        " undetermined. “Undetermined” is not evidence against a claim. Other texts and models may"
-        " give other answers."
+        " as well. “Mixed”: the claim holds in some heads and fails in others; neither is a"
+        " majority, both together are. “Undetermined” is not evidence against a claim. Other texts"
+        " and models may give other answers."
     )
     cells = [
         [

@@ -208,7 +208,7 @@ def test_bounds_fail_if_far_fewer_values_lie_inside_than_expected(inside, error,
 @pytest.mark.parametrize(
     ("inside", "words"),
     [
-        ((0.8, 0.5, 0.1), "At N ≤ 4 Recall is inside"),
+        ((0.8, 0.5, 0.1), "At N ≤ 4 the share inside"),
         ((0.5, 0.8, 0.8), "at only some N"),
         ((0.7, 0.7, 0.1), "more often than expected at some N"),
     ],
@@ -230,9 +230,9 @@ def test_bounds_of_one_document_are_undetermined():
 @pytest.mark.parametrize(
     ("gain", "ending"),
     [
-        ((-0.2, 0.1, 0.3), "but is lower at N = 2."),
-        ((-0.2, -0.15, 0.3), "but is lower at N = 2 to 4."),
-        ((-0.05, -0.2, 0.3), "but is lower at N = 4."),
+        ((-0.2, 0.1, 0.3), "It is lower at N = 2."),
+        ((-0.2, -0.15, 0.3), "It is lower at N = 2 to 4."),
+        ((-0.05, -0.2, 0.3), "It is lower at N = 4."),
         ((0.2, -0.05, 0.3), "exceeds that of permuted values."),
     ],
 )

@@ -44,7 +44,9 @@ def test_the_order_of_regimes_in_depth(order: list[str], answer: str):
     finding = regimes.regimes_depth(tree(heads=heads(order)))
     assert finding.answer == answer
     if order == PRINTED:
-        assert finding.here.startswith("mean layer by both criteria: retrievers 4.5 (10 heads)")
+        assert finding.here.startswith(
+            "mean layer by both criteria: retrievers 4.5 ± 1.0 (10 heads)"
+        )
 
 
 @pytest.mark.parametrize(

@@ -42,10 +42,12 @@ def test_heads_without_an_estimate_count_in_the_denominator(holds, fails, answer
     # like a run of a geostat that knew no trivial answers
     data = {name: ("claim", [value]) for name, value in counts.items()}
     verdicts = xr.Dataset(data, coords={"claim": ["norms.cv"]})
-    norms = xr.Dataset({name: ("head", [0.2, 0.2]) for name in ("cv_token", "cv_profile")})
+    norms = xr.Dataset(
+        {name: ("head", [0.2, 0.2]) for name in ("cv_token", "cv_profile", "cv_position")}
+    )
     finding = norms_stable(tree(verdicts=verdicts, norms=norms))
     assert finding.answer == answer
-    assert f"holds in {holds}, fails in {fails} of 10 KV heads" in finding.here
+    assert f"holds in {holds}, fails in {fails}, no estimate in 1 of 10 KV heads" in finding.here
 
 
 @pytest.mark.parametrize(
@@ -171,18 +173,17 @@ def test_the_sink_correlation_is_tested_by_its_interval_and_peak(level, half, pe
     assert "too few or too noisy" in missing.here
 
 
-def test_the_correlation_is_quoted_for_heads_that_never_select_the_sink():
-    """Recall rises with ρ₀ where the sink has the largest weight, and falls elsewhere."""
-    random = np.random.default_rng(0)
-    documents, layers, heads, positions = 8, 20, 2, 8
-    rho = random.normal(size=(layers, heads))
+def captured(recall: np.ndarray, rho: np.ndarray) -> xr.Dataset:
+    """Return a capture of heads with this Recall and Precision, (document, layer, head, n), and ρ₀.
+
+    The first head of a layer always selects the sink, the second never.
+    """
+    documents, (layers, heads), positions = len(recall), rho.shape, 8
     weight = np.ones((documents, layers, heads, positions))
     weight[:, :, 0, 0], weight[:, :, 1, 0] = 9.0, 0.1
     dims = ("document", "layer", "head")
-    noise = 0.3 * random.normal(size=(documents, layers, heads, 1))
-    recall = noise + (rho * [1, -1])[..., None] + np.zeros(N.size)
     cosine = np.tile(rho[None, ..., None], (documents, 1, 1, positions))
-    capture = xr.Dataset(
+    return xr.Dataset(
         {
             "recall": ((*dims, "n"), recall),
             "precision": ((*dims, "n"), recall),
@@ -197,6 +198,14 @@ def test_the_correlation_is_quoted_for_heads_that_never_select_the_sink():
             "sink_visible": ("layer", np.ones(layers, dtype=bool)),
         },
     )
+
+
+def test_the_correlation_is_quoted_for_heads_that_never_select_the_sink():
+    """Recall rises with ρ₀ where the sink has the largest weight, and falls elsewhere."""
+    random = np.random.default_rng(0)
+    rho = random.normal(size=(20, 2))
+    noise = 0.3 * random.normal(size=(8, 20, 2, 1))
+    capture = captured(noise + (rho * [1, -1])[..., None] + np.zeros(N.size), rho)
     names = ("correlation", "unattenuated", "unattenuated_lower", "unattenuated_upper")
     data = {name: (("measure", "n"), np.full((1, N.size), 0.1)) for name in names}
     of_sink = xr.Dataset(data, coords={"measure": ["pearson"], "n": N})
@@ -208,6 +217,30 @@ def test_the_correlation_is_quoted_for_heads_that_never_select_the_sink():
     assert float(quoted[1].replace("−", "-")) < -0.9
     capture["attention_weight"][:, :, 1, 0] = 9.0
     assert "the opposite sign" not in sink.sink_correlates(both).why
+
+
+@pytest.mark.parametrize(("of_null", "answer"), [(1.0, "holds trivially"), (0.0, "confirmed")])
+def test_a_correlation_that_permuted_values_have_too_holds_trivially(of_null, answer):
+    """Precision and Recall rise with ρ₀; those of permuted values rise alike, or not at all."""
+    random = np.random.default_rng(1)
+    rho = random.normal(size=(20, 2))
+    noise = random.normal(size=(2, 8, 20, 2, 1)) * 0.3 + np.zeros(N.size)
+    capture = captured(rho[..., None] + noise[0], rho)
+    drawn = (("document", "layer", "head", "n", "null"), (of_null * rho[..., None] + noise[1]))
+    null = xr.Dataset(
+        {name: (drawn[0], drawn[1][..., None]) for name in ("precision", "recall")},
+        coords={"null": ["permuted_values"], "n": N},
+    )
+    names = ("correlation", "unattenuated", "unattenuated_lower", "unattenuated_upper")
+    level = np.full((1, N.size), 0.5)
+    data = {name: (("measure", "n"), level) for name in names}
+    data |= {f"precision_{name}": ("n", level[0]) for name in names}
+    of_sink = xr.Dataset(data, coords={"measure": ["pearson"], "n": N})
+    run = xr.DataTree.from_dict({"/capture": capture, "/null": null, "/sink": of_sink})
+    for statement in (sink.sink_correlates, sink.sink_precision):
+        finding = statement(run)
+        assert finding.answer == answer, finding
+        assert "For permuted values r = " in finding.why
 
 
 @pytest.mark.parametrize(
