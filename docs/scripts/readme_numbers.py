@@ -61,6 +61,10 @@ def _gain(null: str) -> Callable[[xr.DataTree], str]:
     return lambda tree: _with_error(*(_at(tree, "separable", p, null=null, n=8) for p in parts))
 
 
+def _loss(null: str) -> Callable[[xr.DataTree], str]:
+    return lambda tree: _gain(null)(tree).removeprefix("-")
+
+
 def _lowest(tree: xr.DataTree) -> str:
     mean = tree["summary"].to_dataset()["precision_mean"]
     inner = mean.where((mean["n"] > 1) & (mean["n"] < tree["capture"].sizes["position"]))
@@ -92,20 +96,11 @@ def _untrained_documents(tree: xr.DataTree) -> str:
     return str(tree["control"].attrs["documents"])
 
 
-def _untrained_gain(part: str) -> Callable[[xr.DataTree], str]:
-    """Return a reader of the gain of Precision over random selection at N = 2, or of a limit."""
-
-    def value(tree: xr.DataTree) -> str:
-        source = map(json.loads, tree["control"].attrs["key_results"])
-        gain = next(result for result in source if result["key"] == "separability")["number"]
-        return f"{gain[part]:.2f}" if gain["of"].endswith("at N = 2") else gain["of"]
-
-    return value
-
-
-def _trained_gain(part: str) -> Callable[[xr.DataTree], str]:
-    name = f"precision_gain{part}"
-    return lambda tree: f"{_at(tree, 'separable', name, null='random_selection', n=2):.2f}"
+def _untrained_precision(tree: xr.DataTree) -> str:
+    """Return mean Precision at N = 2 with its error, as the scoreboard quotes it."""
+    rows = json.loads(tree["control"].attrs["scoreboard"])
+    here = next(row["here"] for row in rows if row["key"] == "lowest_between")
+    return here.removeprefix("Precision ").partition(" at N = 2")[0]
 
 
 def _all_phases(tree: xr.DataTree) -> str:
@@ -131,10 +126,14 @@ QUOTED: Final = (
     Quoted("share {} KV heads.", "norms", "column heads", _size("layer", "kv_head")),
     Quoted("Precision is {} at N = 2", "separability", "P measured, N = 2", _precision),
     Quoted("lowest at N = {}.", "scoreboard", "separability is highest …", _lowest),
-    Quoted("selection has {}, but", "separability", "N = 2", _null("random_selection")),
-    Quoted("random direction have {}.", "separability", "N = 2", _null("random_directions")),
+    Quoted("selection has {}, value", "separability", "N = 2", _null("random_selection")),
+    Quoted("random direction have {}, and", "separability", "N = 2", _null("random_directions")),
+    Quoted("{} heads with initial", "scoreboard", "untrained model", _untrained_heads),
+    Quoted("in {} of the documents", "the page", "provenance", _untrained_documents),
+    Quoted("of the documents, {}.", "scoreboard", "untrained model", _untrained_precision),
     Quoted("Precision is {} above", "separable", "N = 8", _gain("random_directions")),
-    Quoted("and {} above perm", "separable", "N = 8", _gain("permuted_values")),
+    Quoted("{} above permuted", "separable", "N = 8", _gain("permuted_values")),
+    Quoted("values are {} better", "separable", "N = 8", _loss("permuted_sink")),
     Quoted("variation is {};", "norms", "CV_token, median", _median("norms", "cv_token", ".0%")),
     Quoted("in {} of 90", "verdicts", "norms.cv, fails", _heads("norms.cv", "fails")),
     Quoted("of {} KV heads. The", "norms", "column heads", _size("layer", "kv_head")),
@@ -160,7 +159,9 @@ QUOTED: Final = (
     Quoted("factor of 2 in {} and", "verdicts", "four phases, holds", _heads(SHAPE, "holds")),
     Quoted("beyond it in {} of", "verdicts", "four phases, fails", _heads(SHAPE, "fails")),
     Quoted("of {} heads; ", "weights", "column heads", _size("layer", "head")),
-    Quoted("heads; {} of the", "sentences", "four phases", _all_phases),
+    Quoted("in {} a flat", "verdicts", "four phases, trivially", _heads(SHAPE, "holds_trivially")),
+    Quoted("well, {} are undet", "verdicts", "four phases", _heads(SHAPE, "undetermined")),
+    Quoted("undetermined. {} of the", "sentences", "four phases", _all_phases),
     Quoted("of the {} show", "verdicts", "four phases, holds", _heads(SHAPE, "holds")),
     *(
         Quoted(words, "coverage_by_range", size_range, _inside(measure, size_range))
@@ -173,31 +174,13 @@ QUOTED: Final = (
             ("above ({} expected)", LARGE, "drawn_inside"),
         )
     ),
-    Quoted("In {} heads with", "scoreboard", "untrained model", _untrained_heads),
-    Quoted("weights and {} documents", "the page", "provenance", _untrained_documents),
-    *(
-        Quoted(words, "the page", "card Separability", _untrained_gain(part))
-        for words, part in (
-            ("at N = 2 is {} (", "value"),
-            ("(interval {} to", "lower"),
-            ("to {}) above random", "upper"),
-        )
-    ),
-    *(
-        Quoted(words, "separable", "random selection, N = 2", _trained_gain(part))
-        for words, part in (
-            ("trained, {} (", ""),
-            ("(between {} and", "_band_lower"),
-            ("and {}).", "_band_upper"),
-        )
-    ),
 )
 """Every number from a run, in the order of README."""
 
 STATED: Final = (
+    "N = 16, 124 and 995",
     "N = 2",
     "N = 8",
-    "N = 16",
     "N ≤ 4",
     "N > 64",
     "5 to 64",

@@ -5,6 +5,9 @@ import sys
 import geostat as gs
 from geostat.fits.similarity.fit import fit_similarity
 
+LAGS = ((1, 1), (10, 30), (500, 1000))
+"""Ranges of lags, first to last."""
+
 
 def main(run: str) -> None:
     """Print one row per form, and the error of the form with an offset for single documents."""
@@ -18,6 +21,10 @@ def main(run: str) -> None:
         infeasible = int((~fit["feasible"]).sum())
         print(f"{form:<13} {error:<19.4f} {(selected == place).sum():<13} {infeasible}")
     captured = tree["capture"].to_dataset()
+    cosine = captured["cosine_mean"].mean(["document", "layer", "kv_head"])
+    for first, last in LAGS:
+        mean = float(cosine.sel(lag=slice(first, last)).mean())
+        print(f"mean cosine, lags {first} to {last}: {mean:.2f}")
     errors = [
         fit_similarity(captured.isel(document=[index]))["mae_by_lag"].sel(gram="offset").median()
         for index in range(captured.sizes["document"])

@@ -87,8 +87,7 @@ def key_result(tree: xr.DataTree) -> KeyResult:
     claim = "similarity.exponential"
     verdicts = {
         "holds": "In most heads mean similarity is close to an exponential decay with lag.",
-        "holds trivially": "In most heads a constant predicts similarity as well as exponential"
-        " decay.",
+        "holds trivially": "In most heads exponential decay is close, trivial ones included.",
         "fails": "In most heads similarity does not decay exponentially with lag.",
         "mixed": "Similarity decays exponentially in some heads, not in others.",
         "undetermined": "Whether similarity decays exponentially is undetermined.",

@@ -90,7 +90,7 @@ def key_result(tree: xr.DataTree) -> KeyResult:
     size = "the tolerance" if limit is None else _factor(limit)
     verdicts = {
         "holds": f"In most heads the misfit of the four phases is within {size}.",
-        "holds trivially": "In most heads a flat line predicts as well as the four phases.",
+        "holds trivially": f"In most heads the misfit is within {size}, trivial ones included.",
         "fails": f"In most heads the misfit of the four phases exceeds {size}.",
         "mixed": f"The misfit is within {size} in some heads, not in others.",
         "undetermined": f"Whether the misfit of the four phases is within {size} is undetermined.",
