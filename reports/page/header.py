@@ -51,6 +51,15 @@ def header(run: Run, seconds: Mapping[str, float] | None) -> list[tuple[str, str
     return facts
 
 
+def documents(run: Run) -> str:
+    """Return the number and length of the documents, and their kinds of text if there are several.
+
+    Standard errors over documents then include differences between kinds.
+    """
+    several = f" of {len(of_kinds)} kinds" if len(of_kinds := kinds(run)) > 1 else ""
+    return f"{run.counted('document')}{several}, {run.positions:,} tokens each"
+
+
 def _weights(model: Any) -> list[tuple[str, str]]:
     """Return how the weights were quantised, if the run records it."""
     words = _named(model, ("quantization",)) if isinstance(model, Mapping) else ""

@@ -86,7 +86,7 @@ def write_page(
         facts=facts,
         queries=first.run.queries,
         commands=commands,
-        documents=f"{first.run.counted('document')} of {first.run.positions:,} tokens",
+        documents=header.documents(first.run),
         text=dict(facts)["Text"],
         warnings=header.warnings(first.run),
         parts=page_parts,
