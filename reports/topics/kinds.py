@@ -58,7 +58,7 @@ def _by_kind(run: Run) -> list[Table]:
     caption = (
         "Main quantities by kind of text: median over heads (KV heads for norms and similarity) of"
         " the mean over the documents of the kind. Quantities that are fitted to all documents"
-        " together give each document’s pseudo-value. $C$ and $\\beta$ are divided by the head’s"
+        " together give each document’s pseudo-value. C and β are divided by the head’s"
         " estimate from all documents. One or two documents of a kind do not show how much"
         " documents of this kind differ."
     )
