@@ -70,7 +70,8 @@ def _by_both(data: xr.Dataset) -> dict[str, int]:
     "§4.2 puts Retrievers in the first two layers and Resets in the first few, without a number"
     " (erratum 44); our reading: the mean layer of each regime's heads, by both criteria, rises"
     " from one regime to the next by more than two standard errors over heads; contradicted if one"
-    " falls by as much; undetermined with fewer than five heads in a regime",
+    " falls by as much; undetermined with fewer than five heads in a regime, or unless the criteria"
+    " agree better than chance (95% interval of κ above 0)",
     null="equal mean layers",
 )
 def regimes_depth(tree: xr.DataTree) -> Finding:
@@ -84,10 +85,10 @@ def regimes_depth(tree: xr.DataTree) -> Finding:
         for name, group in zip(REGIMES, groups, strict=True)
     )
     why = (
-        "± over heads. The two criteria may agree by chance only; see the row on the"
-        " classification. The paper's order is that of LLaMA-2-7B; other models may differ."
+        "± over heads. If the two criteria agree no better than chance, which heads have a regime"
+        " is arbitrary. The paper's order is that of LLaMA-2-7B; other models may differ."
     )
-    if min(group.size for group in groups) < FEWEST:
+    if min(group.size for group in groups) < FEWEST or not float(data["kappa_lower"]) > 0:
         return Finding("undetermined", here, why)
     steps = []
     for shallow, deep in pairwise(groups):

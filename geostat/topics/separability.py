@@ -47,12 +47,18 @@ DENSE: Final = ("random_selection", "random_directions")
 
 def key_result(tree: xr.DataTree) -> KeyResult:
     """Return the key result on separability, from the gain over randomly selected tokens."""
+    directions, also = _gains(tree, "random_directions"), ""
+    if directions is not None:
+        below = directions["precision_gain_band_upper"].values < 0
+        if below.any():
+            sizes = in_runs(directions["n"].values, below)
+            also = f" At N = {sizes} values of random direction are more separable still."
     return _of_gain(
         tree,
         "separability",
         "random_selection",
         {
-            "holds": "Selected tokens are more separable than randomly selected tokens.",
+            "holds": f"Selected tokens are more separable than randomly selected tokens.{also}",
             "fails": "Selected tokens are less separable than randomly selected tokens.",
             "undetermined": "Whether selected tokens are more separable than random ones is"
             " undetermined.",

@@ -63,8 +63,8 @@ def sink_correlates(tree: xr.DataTree) -> Finding:
     trivial, permuted = _of_permuted(tree, "recall")
     return Finding(
         "holds trivially" if answer == "confirmed" and trivial else answer,
-        f"{quoted}, corrected for attenuation; largest at N = {peak}",
-        f"Uncorrected, r = {uncorrected}.{permuted}{_without_the_sink(tree)} {NO_MECHANISM}",
+        f"{quoted}, corrected for attenuation; largest at N = {peak}{permuted}",
+        f"Uncorrected, r = {uncorrected}.{_without_the_sink(tree)} {NO_MECHANISM}",
     )
 
 
@@ -91,8 +91,7 @@ def _of_permuted(tree: xr.DataTree, statistic: str) -> tuple[bool, str]:
         return False, ""
     of_null, of_gain = (with_interval(*numbers) for numbers in limits)
     return not limits[1][1] > 0, (
-        f" For permuted values r = {of_null}, for the gain over them {of_gain} (95%, over"
-        " documents)."
+        f"; uncorrected, permuted values have {of_null}, the gain over them {of_gain}"
     )
 
 
@@ -141,9 +140,9 @@ def sink_precision(tree: xr.DataTree) -> Finding:
     trivial, permuted = _of_permuted(tree, "precision")
     return Finding(
         "holds trivially" if answer == "confirmed" and trivial else answer,
-        quoted,
-        f"Corrected for attenuation; uncorrected, r = {uncorrected}.{permuted} The paper states"
-        f" this without a figure; Figure 6 shows Recall only. {NO_MECHANISM}",
+        f"{quoted}, corrected for attenuation{permuted}",
+        f"Uncorrected, r = {uncorrected}. The paper states this without a figure; Figure 6 shows"
+        f" Recall only. {NO_MECHANISM}",
     )
 
 

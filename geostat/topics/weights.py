@@ -153,7 +153,7 @@ def _near_the_phases(tree: xr.DataTree, tolerance: float) -> str:
 def _phases_in_words(weights: xr.Dataset) -> str:
     """Say how many heads show all four phases."""
     shown = phases_shown(weights).all("phase")
-    return f"all four phases are seen in {int(shown.sum())} of {shown.size} heads"
+    return f"all four phases are fitted in {int(shown.sum())} of {shown.size} heads"
 
 
 def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, Tolerance]) -> str:
@@ -224,8 +224,8 @@ PERIODS: Final = 3
     "the sink's weight is at least two orders of magnitude above the plateau's",
     "§3.3, Figure 4",
     "a factor of 100",
-    "in more than half of the heads the 95% interval of the ratio of arithmetic means over tokens"
-    " and documents, sink over plateau, lies above (below) 100",
+    "in more than half of the heads with a plateau (fitted T₁ > 8) the 95% interval of the ratio of"
+    " arithmetic means over tokens and documents, sink over plateau, lies above (below) 100",
     null="a ratio of 100",
 )
 def sink_weight(tree: xr.DataTree) -> Finding:
@@ -235,17 +235,19 @@ def sink_weight(tree: xr.DataTree) -> Finding:
         return Finding(
             "not testable here", "an older geostat made the fits; run `geostat fit` again"
         )
-    times = weights["sink_to_plateau"]
+    plateau = weights["t1"] > PLATEAU
+    times = weights["sink_to_plateau"].where(plateau)
     heads = int(times.notnull().sum())
-    above = int((weights["sink_to_plateau_lower"] > 100).sum())
-    below = int((weights["sink_to_plateau_upper"] < 100).sum())
+    above = int(((weights["sink_to_plateau_lower"] > 100) & plateau).sum())
+    below = int(((weights["sink_to_plateau_upper"] < 100) & plateau).sum())
     middle, mixed = (
         f"{float(f'{median(ratios):.2g}'):,g}" if ratios.notnull().any() else "n/a"
-        for ratios in (times, weights["p_sink"] / weights["p_base"])
+        for ratios in (times, (weights["p_sink"] / weights["p_base"]).where(plateau))
     )
     return Finding(
         by_majority(above, below, max(heads, 1)),
-        f"median ratio {middle}; intervals above 100 in {above}, below in {below} of {heads} heads",
+        f"median ratio {middle}; intervals above 100 in {above}, below in {below} of {heads} heads"
+        " with a plateau",
         "Both means are arithmetic. Over p_base, a geometric mean, the median ratio is"
         f" {mixed}, because most weights are far below their mean.",
     )

@@ -129,7 +129,7 @@ def test_an_assumption_is_answered_by_most_heads(holds, fails, answer, words):
         assert (result["counts"]["holds"], result["counts"]["fails"]) == (holds, fails)
         assert words in result["verdict"]
     assert by_key["norms"]["number"]["tolerated"] == 0.25
-    assert by_key["weights"]["verdict"].endswith(" All four phases are seen in 1 of 4 heads.")
+    assert by_key["weights"]["verdict"].endswith(" All four phases are fitted in 1 of 4 heads.")
 
 
 @pytest.mark.parametrize(

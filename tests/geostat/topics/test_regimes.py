@@ -33,15 +33,16 @@ def heads(order: list[str], kappa: tuple[float, float, float] = (0.0, -0.1, 0.1)
 
 
 @pytest.mark.parametrize(
-    ("order", "answer"),
+    ("order", "lower", "answer"),
     [
-        (PRINTED, "confirmed"),
-        (["mixer", "reset", "retriever"], "contradicted"),
-        (["retriever", "reset", "unclassified"], "undetermined"),
+        (PRINTED, 0.1, "confirmed"),
+        (["mixer", "reset", "retriever"], 0.1, "contradicted"),
+        (["mixer", "reset", "retriever"], -0.1, "undetermined"),  # criteria agree by chance
+        (["retriever", "reset", "unclassified"], 0.1, "undetermined"),
     ],
 )
-def test_the_order_of_regimes_in_depth(order: list[str], answer: str):
-    finding = regimes.regimes_depth(tree(heads=heads(order)))
+def test_the_order_of_regimes_in_depth(order: list[str], lower: float, answer: str):
+    finding = regimes.regimes_depth(tree(heads=heads(order, kappa=(0.3, lower, 0.5))))
     assert finding.answer == answer
     if order == PRINTED:
         assert finding.here.startswith(

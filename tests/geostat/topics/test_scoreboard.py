@@ -13,6 +13,7 @@ from support.spine import Finished
 from geostat.topics import bounds, separability, sink
 from geostat.topics.norms import norms_stable
 from geostat.topics.records import Answer
+from geostat.topics.similarity import sink_one_cosine
 from geostat.topics.summary import STATEMENTS, families, scoreboard
 from geostat.topics.weights import oscillation, recency_exponential, sink_weight
 
@@ -57,15 +58,29 @@ def test_the_sink_weight_is_compared_with_a_hundred_times_the_plateau(times, ans
     values = {"sink_to_plateau": times, "p_sink": 0.5, "p_base": 1e-5}
     values |= {"sink_to_plateau_lower": 0.8 * times, "sink_to_plateau_upper": 1.25 * times}
     weights = xr.Dataset({name: ("head", [value] * 3) for name, value in values.items()})
+    weights["t1"] = "head", [9.0, 20.0, 8.0]
     finding = sink_weight(tree(weights=weights))
     assert finding.answer == answer
     assert finding.here.startswith(f"median ratio {times:g}; intervals above 100 in")
+    assert finding.here.endswith("of 2 heads with a plateau")
     assert "the median ratio is 50,000, because" in finding.why
     # No head has a plateau, so there is no ratio.
     missing = sink_weight(tree(weights=weights * np.nan))
     assert (missing.answer, missing.here[:16]) == ("undetermined", "median ratio n/a")
     older = weights.drop_vars("sink_to_plateau")
     assert sink_weight(tree(weights=older)).answer == "not testable here"
+
+
+@pytest.mark.parametrize(("level", "answer"), [(0.3, "confirmed"), (0.05, "holds trivially")])
+def test_a_cosine_of_the_sink_near_0_is_constant_trivially(level: float, answer: str):
+    counts = {"holds": 3, "fails": 0, "undetermined": 0, "no_estimate": 0, "tolerance": 0.1}
+    data = {name: ("claim", [value]) for name, value in counts.items()}
+    verdicts = xr.Dataset(data, coords={"claim": ["similarity.sink"]})
+    similarity = xr.Dataset(
+        {name: ("head", [level, -level, 0.01]) for name in ("rho0", "sink_slope")}
+    )
+    finding = sink_one_cosine(tree(verdicts=verdicts, similarity=similarity))
+    assert finding.answer == answer
 
 
 FORM_VALUES = ("form_t1", "form_t2", "form_omega")
@@ -240,7 +255,7 @@ def test_a_correlation_that_permuted_values_have_too_holds_trivially(of_null, an
     for statement in (sink.sink_correlates, sink.sink_precision):
         finding = statement(run)
         assert finding.answer == answer, finding
-        assert "For permuted values r = " in finding.why
+        assert "permuted values have " in finding.here
 
 
 @pytest.mark.parametrize(
