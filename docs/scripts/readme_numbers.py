@@ -17,6 +17,7 @@ import xarray as xr
 import geostat as gs
 from geostat.datasets.separability import RANGES
 from geostat.statistics.equivalence import HOLDS
+from geostat.statistics.jackknife import SIGNIFICANCE
 from geostat.topics.records import ANSWER_CODES
 from geostat.topics.weights import phases_shown
 
@@ -82,9 +83,16 @@ def _median(group: str, name: str, form: str, **cell: str) -> Callable[[xr.DataT
     return value
 
 
-def _inside(measure: str, size_range: str) -> Callable[[xr.DataTree], str]:
-    cell = {"edition": "sharp", "gram": "exponential", "size_range": size_range}
+def _inside(
+    measure: str, size_range: str, gram: str = "exponential"
+) -> Callable[[xr.DataTree], str]:
+    cell = {"edition": "sharp", "gram": gram, "size_range": size_range}
     return lambda tree: f"{_at(tree, 'summary', 'recall_by_range', measure=measure, **cell):.0%}"
+
+
+def _beats_constant(tree: xr.DataTree) -> str:
+    p = tree["similarity"].to_dataset()["gain_over_constant_p"].sel(gram="offset")
+    return str(int((p <= SIGNIFICANCE).sum()))
 
 
 def _untrained_heads(tree: xr.DataTree) -> str:
@@ -131,31 +139,25 @@ QUOTED: Final = (
     Quoted("{} heads with initial", "scoreboard", "untrained model", _untrained_heads),
     Quoted("in {} of the documents", "the page", "provenance", _untrained_documents),
     Quoted("of the documents, {}.", "scoreboard", "untrained model", _untrained_precision),
-    Quoted("Precision is {} above", "separable", "N = 8", _gain("random_directions")),
-    Quoted("{} above permuted", "separable", "N = 8", _gain("permuted_values")),
+    Quoted("At N = 8 Precision is {}", "separable", "N = 8", _gain("permuted_values")),
     Quoted("values are {} better", "separable", "N = 8", _loss("permuted_sink")),
     Quoted("variation is {};", "norms", "CV_token, median", _median("norms", "cv_token", ".0%")),
     Quoted("in {} of 90", "verdicts", "norms.cv, fails", _heads("norms.cv", "fails")),
     Quoted("of {} KV heads. The", "norms", "column heads", _size("layer", "kv_head")),
     Quoted("small in {}.", "verdicts", "norms.sink, holds", _heads("norms.sink", "holds")),
     Quoted(
-        "cosine by {}, a constant",
+        "cosine by {}, a constant by",
         "similarity",
         "exponential form: MAE_lag, median",
         _median("similarity", "mae_by_lag", ".3f", gram="exponential"),
     ),
     Quoted(
-        "one parameter) by {},",
+        "a constant by {}; decay",
         "similarity",
         "constant: MAE_lag, median",
         _median("similarity", "mae_by_lag", ".4f", gram="constant"),
     ),
-    Quoted(
-        "(two) by {}.",
-        "similarity",
-        "form with an offset: MAE_lag, median",
-        _median("similarity", "mae_by_lag", ".4f", gram="offset"),
-    ),
+    Quoted("a constant in {} KV heads.", "verdicts", "decay to a constant, holds", _beats_constant),
     Quoted("factor of 2 in {} and", "verdicts", "four phases, holds", _heads(SHAPE, "holds")),
     Quoted("beyond it in {} of", "verdicts", "four phases, fails", _heads(SHAPE, "fails")),
     Quoted("of {} heads; ", "weights", "column heads", _size("layer", "head")),
@@ -172,6 +174,13 @@ QUOTED: Final = (
             ("5 to 64 ({} expected)", MIDDLE, "drawn_inside"),
             ("expected), {} above", LARGE, "inside"),
             ("above ({} expected)", LARGE, "drawn_inside"),
+        )
+    ),
+    *(
+        Quoted(words, "coverage_by_range", LARGE, _inside(measure, LARGE, "offset"))
+        for words, measure in (
+            ("to a constant {} above", "inside"),
+            ("above ({} expected). At", "drawn_inside"),
         )
     ),
 )
