@@ -216,13 +216,11 @@ def lowest_between(tree: xr.DataTree) -> Finding:
         return Finding("not testable here", "no N between 1 and T was measured")
     lowest, first = curve.isel(n=int(curve["precision_mean"].argmin("n"))), curve.isel(n=0)
     gap = float(first["precision_mean"] - lowest["precision_mean"])
-    # Both means are over the same documents, so adding their errors is conservative.
-    margin = 2 * float(np.nan_to_num(first["precision_se"] + lowest["precision_se"]))
+    # Both means are over the same documents, so adding their errors is conservative; NaN with one
+    # document, which decides nothing.
+    margin = 2 * float(first["precision_se"] + lowest["precision_se"])
     between = 4 < int(lowest["n"]) < most_tokens(capture) / 2
-    low, high = (
-        rounded(float(size["precision_mean"]), float(size["precision_se"])).plain
-        for size in (lowest, first)
-    )
+    low, high = (_mean(size, "precision") for size in (lowest, first))
     answer = by_rule(confirmed=between and gap > margin, contradicted=gap < -margin)
     baselines = _lowest_of_baselines(curve)
     if answer == "confirmed" and any(4 < n < most_tokens(capture) / 2 for n in baselines.values()):

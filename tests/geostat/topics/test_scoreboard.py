@@ -148,6 +148,13 @@ def test_precision_is_lowest_between_only_if_the_gap_exceeds_its_error(curve, an
     assert separability.lowest_between(tree(summary=summary)).why == (
         "Precision of the null baselines is lowest at N = 3 (randomly selected tokens)."
     )
+    alone = separability.lowest_between(
+        tree(summary=summary.assign(precision_se=("n", [np.nan] * 8)))
+    )
+    assert (alone.answer, "n/a" in alone.here) == ("undetermined", False)
+    shaped = summary.assign(precision_null=summary["precision_mean"].expand_dims("null"))
+    finding = separability.lowest_between(tree(summary=shaped))
+    assert finding.answer == ("holds trivially" if answer == "confirmed" else answer)
 
 
 @pytest.mark.parametrize(
