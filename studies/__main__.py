@@ -17,22 +17,22 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Final
 
 STUDIES: Final = (
-    "weights --tokens 1025 --heads 400",
-    "weights --tokens 257 --heads 1000",
-    "verdicts --claim bounds",
-    "verdicts --claim weights --heads 200",
-    "similarity",
+    "audit docs/studies/audit.md --workers 1",
+    "weights --tokens 1025 --heads 200",
+    "weights --tokens 257 --heads 500",
+    "verdicts --claim weights --heads 150",
+    "whole_runs",
+    "queries",
     "intervals",
+    "normaliser docs/studies/normaliser.md",
+    "verdicts --claim bounds",
+    "similarity",
     "shares",
     "verdicts --claim norms similarity",
     "verdicts --claim flat --heads 200",
-    "queries",
     "search --every 30",
     "permuted",
     "norms",
-    "whole_runs",
-    "normaliser docs/studies/normaliser.md",
-    "audit docs/studies/audit.md --workers 1",
     "table_1 docs/studies/table1.md",
 )
 

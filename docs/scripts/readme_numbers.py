@@ -76,6 +76,10 @@ def _heads(claim: str, answer: str) -> Callable[[xr.DataTree], str]:
     return lambda tree: str(int(gs.claims(tree).loc[claim, answer]))
 
 
+def _adjusted(tree: xr.DataTree) -> str:
+    return str(int(tree["verdicts"].to_dataset()["holds_adjusted"].sel(claim=SHAPE)))
+
+
 def _median(group: str, name: str, form: str, **cell: str) -> Callable[[xr.DataTree], str]:
     def value(tree: xr.DataTree) -> str:
         return format(float(tree[group].to_dataset()[name].sel(cell).median()), form)
@@ -158,9 +162,10 @@ QUOTED: Final = (
         _median("similarity", "mae_by_lag", ".4f", gram="constant"),
     ),
     Quoted("a constant in {} KV heads.", "verdicts", "decay to a constant, holds", _beats_constant),
-    Quoted("factor of 2 in {} and", "verdicts", "four phases, holds", _heads(SHAPE, "holds")),
-    Quoted("beyond it in {} of", "verdicts", "four phases, fails", _heads(SHAPE, "fails")),
-    Quoted("of {} heads; ", "weights", "column heads", _size("layer", "head")),
+    Quoted("factor of 2 in {} of", "verdicts", "four phases, holds", _heads(SHAPE, "holds")),
+    Quoted("heads ({} at a false", "verdicts", "holds_adjusted", _adjusted),
+    Quoted("beyond it in {};", "verdicts", "four phases, fails", _heads(SHAPE, "fails")),
+    Quoted("of {} heads (", "weights", "column heads", _size("layer", "head")),
     Quoted("in {} a flat", "verdicts", "four phases, trivially", _heads(SHAPE, "holds_trivially")),
     Quoted("well, {} are undet", "verdicts", "four phases", _heads(SHAPE, "undetermined")),
     Quoted("undetermined. {} of the", "sentences", "four phases", _all_phases),

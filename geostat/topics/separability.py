@@ -58,7 +58,8 @@ def key_result(tree: xr.DataTree) -> KeyResult:
         "separability",
         "random_selection",
         {
-            "holds": f"Selected tokens are more separable than randomly selected tokens.{also}",
+            "holds": "At N = {n} selected tokens are more separable than randomly selected tokens."
+            f"{also}",
             "fails": "Selected tokens are less separable than randomly selected tokens.",
             "undetermined": "Whether selected tokens are more separable than random ones is"
             " undetermined.",
@@ -71,7 +72,7 @@ def geometry(tree: xr.DataTree) -> KeyResult:
 
     Random directions differ from real values in anisotropy too, so they do not answer it.
     """
-    better = "Separability exceeds that of permuted values"
+    better = "At N = {n} separability exceeds that of permuted values"
     verdicts = {
         "holds": f"{better}.",
         "fails": "Separability is below that of permuted values.",
@@ -79,7 +80,7 @@ def geometry(tree: xr.DataTree) -> KeyResult:
     }
     other, gains = _gains(tree, OTHER_HEAD), _gains(tree, PERMUTED)
     if other is not None and not (other["precision_gain_band_lower"] > 0).any():
-        better += ", not that of another KV head's values"
+        better += ", not of another KV head"
         verdicts["holds"] = f"{better}."
     if gains is not None and (below := gains["precision_gain_band_upper"].values < 0).any():
         sizes = in_runs(gains["n"].values, below)
@@ -88,7 +89,9 @@ def geometry(tree: xr.DataTree) -> KeyResult:
 
 
 def _of_gain(tree: xr.DataTree, key: str, null: str, verdicts: dict[str, str]) -> KeyResult:
-    """Return a key result from the largest gain of mean Precision, tested with its band."""
+    """Return a key result from the largest gain of mean Precision, tested with its band; "{n}" in
+    a verdict stands for its N.
+    """
     gains = _gains(tree, null)
     if gains is None:
         words = NULL_WORDS[null].capitalize()
@@ -102,7 +105,8 @@ def _of_gain(tree: xr.DataTree, key: str, null: str, verdicts: dict[str, str]) -
     limits = {"lower": max(low, -1.0), "upper": min(high, 1.0)} if finite else {}
     of = f"Largest gain in Precision, at N = {int(selected['n'])}"
     number = Number(of=of, value=float(selected["precision_gain"]), **limits)
-    return KeyResult(key, answer, verdicts[answer], number, _head_counts(selected))
+    verdict = verdicts[answer].format(n=int(selected["n"]))
+    return KeyResult(key, answer, verdict, number, _head_counts(selected))
 
 
 def _gains(tree: xr.DataTree, null: str) -> xr.Dataset | None:

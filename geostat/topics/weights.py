@@ -209,6 +209,15 @@ def _best_forms(weights: xr.Dataset) -> str:
     )
 
 
+def _ends_known(weights: xr.Dataset) -> str:
+    """Quote the rule for a plateau and the number of heads in which its end is identified."""
+    ends = int(weights["t1_identified"].astype(bool).sum())
+    return (
+        f"A plateau is counted if the fitted T₁ is above {PLATEAU}; T₁ is identified in"
+        f" {count(ends, 'head')}."
+    )
+
+
 def _periods(weights: xr.Dataset) -> xr.DataArray:
     """Return the number of periods between T₁ and T₂ of each identified separate oscillation."""
     separate = weights.sel(form="separate")
@@ -249,7 +258,7 @@ def sink_weight(tree: xr.DataTree) -> Finding:
         f"median ratio {middle}; intervals above 100 in {above}, below in {below} of {heads} heads"
         " with a plateau",
         "Both means are arithmetic. Over p_base, a geometric mean, the median ratio is"
-        f" {mixed}, because most weights are far below their mean.",
+        f" {mixed}, because most weights are far below their mean. {_ends_known(weights)}",
     )
 
 
@@ -266,11 +275,9 @@ def phases(tree: xr.DataTree) -> Finding:
     common, explained = (
         percent(median(weights[name]), 0) for name in ("common_share", "r2_document")
     )
-    ends = int(weights["t1_identified"].astype(bool).sum())
     why = (
         f"Of the variance over positions of a document, {common} is common to all documents and"
-        f" {explained} is explained by the phases (medians over heads). A plateau is counted if the"
-        f" fitted T₁ is above {PLATEAU}; T₁ is identified in {count(ends, 'head')}."
+        f" {explained} is explained by the phases (medians over heads). {_ends_known(weights)}"
     )
     return by_verdict(tree, "weights.shape_position", _phases_in_words(weights), why)
 

@@ -334,8 +334,10 @@ def _against_nulls(run: Run, data: xr.Dataset) -> Table:
         f" Interval: simultaneous 95% over all N of one null (Bonferroni), t({run.documents - 1})."
         " p: two-sided, Holm over all 1 < N < T, more powerful than the interval. Heads above:"
         " heads with a higher mean, without a test. More, less: heads significantly above or below"
-        " the null (exact sign-flip test over documents, Benjamini-Hochberg over heads at each N, q"
-        f" = {rate}). "
+        " the null (exact sign-flip test over documents, least p"
+        f" {2 ** (1 - run.documents):.2g}; Benjamini-Hochberg over heads at each N, q ="
+        f" {rate}; few heads alone cannot reach significance). The following sentences"
+        " are on the mean over heads. "
         if run.documents > 1
         else "Measured minus null, mean over heads. "
     )

@@ -212,11 +212,14 @@ def _scoreboard(run: Run) -> list[Table]:
     counts = ", ".join(f"{answers.count(answer)} {answer}" for answer in sorted(set(answers)))
     caption = (
         f"Testable claims of arXiv 2602.01893, on {run.counted('document')} and one model:"
-        f" {counts}. A fixed rule, the same for every run, gives each answer. “Confirmed”, for a"
-        " claim on heads: in most of them. “Holds trivially”: a flat form or a null baseline does"
-        " as well. “Mixed”: the claim holds in some heads and fails in others; neither is a"
-        " majority, both together are. “Undetermined” is not evidence against a claim. Other texts"
-        " and models may give other answers."
+        f" {counts}. A fixed rule, the same for every run, gives each answer. “Confirmed”"
+        " (“contradicted”), for a claim on heads: in most of those that the rule counts. “Holds"
+        " trivially”: a flat form or a null baseline does as well. “Not testable here”: the run"
+        " lacks what the rule needs, or heads with random weights meet it. “Mixed”: the claim holds"
+        " in some heads and fails in others; neither is a majority, both together are."
+        " “Undetermined” is not evidence against a claim. Untrained model: the same architecture"
+        " with initial weights, fewer layers, on the first documents. Other texts and models may"
+        " give other answers."
     )
     cells = [
         [

@@ -220,7 +220,7 @@ WORDS = {
 }
 """Label of each quantity in the tables. The last two use strict inner balls, with F = 2PR/(P+R)."""
 
-ROWS_LEAST, CELLS_LEAST = 2000, 4000
+ROWS_LEAST, CELLS_LEAST = 2000, 2000
 WIDTH_SMALL = {"precision": 0.20, "recall": 0.15}
 WIDTH_RELATIVE = 0.6
 ERROR_MEDIAN, ERROR_NINTH_DECILE = 0.005, 0.02

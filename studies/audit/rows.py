@@ -53,8 +53,8 @@ NEAR: Final = 2.0
 of the truth or beyond it: such bounds are narrow and their errors small.
 """
 
-LADDER: Final = (20, 1000)
-"""Factors on the draws while the bound stays near: from 1000 draws up to a million."""
+LADDER: Final = (20, 100)
+"""Factors on the draws while the bound stays near: from 1000 draws up to 100,000."""
 
 PINNED: Final = 1e-6
 """Width up to which the bounds equal the truth: such a row skips the last factor of `LADDER`."""

@@ -24,10 +24,10 @@ def audits() -> list[Audit]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(audit_rows, "LADDER", (4, 16))
         return [
-            audit(sample="grid", draws=60, every=160, seed=1),
-            audit(sample="random", draws=60, every=150, seed=1),
-            audit(UNDER_MODEL_G, sample="small", draws=60, every=80, seed=1),
-            audit(document.EDITIONS_OF["adversarial"], sample="adversarial", draws=60, every=80),
+            audit(sample="grid", draws=60, every=107, seed=1),
+            audit(sample="random", draws=60, every=50, seed=1),
+            audit(UNDER_MODEL_G, sample="small", draws=60, every=40, seed=1),
+            audit(document.EDITIONS_OF["adversarial"], sample="adversarial", draws=60, every=30),
         ]
 
 
@@ -101,13 +101,13 @@ def test_each_other_target_can_be_missed(audits):
 
 
 def test_small_heads_have_their_own_targets(audits):
-    assert "At least 4,000 cells: rows in two conventions" in missed(audits[2])
+    assert "At least 2,000 cells: rows in two conventions" in missed(audits[2])
     assert not any("width" in verdict.target for verdict in verdicts(audits[2]))
 
 
 def test_the_document_in_docs_is_whole_and_recent():
     written = (DOCS / "studies" / "audit.md").read_text(encoding="utf-8")
-    assert "3,645 rows" in written
+    assert "2,430 rows" in written
     assert "## Small heads" in written
     for line in document._how([Audit(rows={}, draws=1000, seed=0, sample="grid", heads=0)], 1):
         assert line in written
@@ -156,7 +156,7 @@ def test_small_heads_have_every_kind_of_gram_and_exact_ties():
         assert all((alpha[i] == alpha[j]) == same_weight for alpha, i, j in pairs)
     long = [head for head in by_kind["weightless"] if len(head.alpha) > 12]
     assert all((head.alpha * head.norms).min() == 0 for head in long)
-    assert sum(len(head.n) for head in heads.heads("small")) >= 2000
+    assert sum(len(head.n) for head in heads.heads("small")) >= 1000
 
 
 def test_adversarial_heads_are_clustered_and_every_second_one_has_opposite_values():

@@ -59,11 +59,13 @@ def test_the_sink_weight_is_compared_with_a_hundred_times_the_plateau(times, ans
     values |= {"sink_to_plateau_lower": 0.8 * times, "sink_to_plateau_upper": 1.25 * times}
     weights = xr.Dataset({name: ("head", [value] * 3) for name, value in values.items()})
     weights["t1"] = "head", [9.0, 20.0, 8.0]
+    weights["t1_identified"] = "head", [1, 0, 0]
     finding = sink_weight(tree(weights=weights))
     assert finding.answer == answer
     assert finding.here.startswith(f"median ratio {times:g}; intervals above 100 in")
     assert finding.here.endswith("of 2 heads with a plateau")
     assert "the median ratio is 50,000, because" in finding.why
+    assert finding.why.endswith("T₁ is identified in 1 head.")
     # No head has a plateau, so there is no ratio.
     missing = sink_weight(tree(weights=weights * np.nan))
     assert (missing.answer, missing.here[:16]) == ("undetermined", "median ratio n/a")
@@ -262,7 +264,7 @@ def test_a_correlation_that_permuted_values_have_too_holds_trivially(of_null, an
     for statement in (sink.sink_correlates, sink.sink_precision):
         finding = statement(run)
         assert finding.answer == answer, finding
-        assert "permuted values have " in finding.here
+        assert "uncorrected, r = 0.50, of permuted values " in finding.here
 
 
 @pytest.mark.parametrize(
