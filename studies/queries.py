@@ -38,13 +38,14 @@ def measured(model: models.LoadedModel, text: Windows, queries: Queries) -> np.n
         def on_layer(
             layer: TappedLayer, of_document: np.ndarray = of_document, document: int = document
         ) -> None:
-            for query, position in enumerate(of_document.tolist()):
-                alpha = layer.alpha[0, query, :, : position + 1]
-                row = Row(position=position, first=0, alpha=alpha)
-                numbers = measure_layer([row], layer.values[0], [SIZE])
-                result[document, query, 0, layer.index] = numbers["precision"][:, 0]
-                result[document, query, 1, layer.index] = numbers["recall"][:, 0]
-                result[document, query, 2, layer.index] = alpha[:, 0]
+            rows = [
+                Row(position=at, first=0, alpha=layer.alpha[0, query, :, : at + 1])
+                for query, at in enumerate(of_document.tolist())
+            ]
+            numbers = measure_layer(rows, layer.values[0], [SIZE])
+            for index, name in enumerate(("precision_by_query", "recall_by_query")):
+                result[document, :, index, layer.index] = numbers[name][..., 0].T
+            result[document, :, 2, layer.index] = layer.alpha[0, :, :, 0]
 
         ids = torch.as_tensor(ids[None].astype(np.int64))
         tap(model.model, ids, on_layer, queries=torch.as_tensor(of_document[None]))

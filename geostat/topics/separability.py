@@ -80,7 +80,7 @@ def geometry(tree: xr.DataTree) -> KeyResult:
     }
     other, gains = _gains(tree, OTHER_HEAD), _gains(tree, PERMUTED)
     if other is not None and not (other["precision_gain_band_lower"] > 0).any():
-        better += ", not of another KV head"
+        better += ", but not another KV head's"
         verdicts["holds"] = f"{better}."
     if gains is not None and (below := gains["precision_gain_band_upper"].values < 0).any():
         sizes = in_runs(gains["n"].values, below)

@@ -5,6 +5,7 @@ Source: arXiv 2602.01893, Definitions 1-2, Figures 1 and 5.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
@@ -334,10 +335,8 @@ def _against_nulls(run: Run, data: xr.Dataset) -> Table:
         f" Interval: simultaneous 95% over all N of one null (Bonferroni), t({run.documents - 1})."
         " p: two-sided, Holm over all 1 < N < T, more powerful than the interval. Heads above:"
         " heads with a higher mean, without a test. More, less: heads significantly above or below"
-        " the null (exact sign-flip test over documents, least p"
-        f" {2 ** (1 - run.documents):.2g}; Benjamini-Hochberg over heads at each N, q ="
-        f" {rate}; few heads alone cannot reach significance). The following sentences"
-        " are on the mean over heads. "
+        " the null (exact sign-flip test over documents, Benjamini-Hochberg over heads at each N, q"
+        f" = {rate}{fewest(run, data)}). The following sentences are on the mean over heads. "
         if run.documents > 1
         else "Measured minus null, mean over heads. "
     )
@@ -355,6 +354,17 @@ def _against_nulls(run: Run, data: xr.Dataset) -> Table:
 
 def _null_name(null: str) -> str:
     return NULLS.get(null, null.replace("_", " "))
+
+
+def fewest(run: Run, data: xr.Dataset) -> str:
+    """Say how many heads the test needs, as p is at least 2^(1−K) with K documents; "" if one is
+    enough or all are too few.
+    """
+    heads = float(data["precision_heads"].max())
+    fewest = heads * 2.0 ** (1 - run.documents) / float(data.attrs["false_discovery_rate"])
+    if not 1 < fewest <= heads:
+        return ""
+    return f"; with {run.counted('document')} it finds none in fewer than {math.ceil(fewest)} heads"
 
 
 def beyond_nulls(data: xr.Dataset) -> str:

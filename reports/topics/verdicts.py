@@ -210,15 +210,18 @@ def _scoreboard(run: Run) -> list[Table]:
         return []
     answers = [row["answer"] for row in rows]
     counts = ", ".join(f"{answers.count(answer)} {answer}" for answer in sorted(set(answers)))
+    untrained = (
+        " Untrained model: the same architecture with few layers and initial weights, on the first"
+        " documents."
+    ) * any(row.get("untrained") for row in rows)
     caption = (
         f"Testable claims of arXiv 2602.01893, on {run.counted('document')} and one model:"
         f" {counts}. A fixed rule, the same for every run, gives each answer. “Confirmed”"
         " (“contradicted”), for a claim on heads: in most of those that the rule counts. “Holds"
         " trivially”: a flat form or a null baseline does as well. “Not testable here”: the run"
-        " lacks what the rule needs, or heads with random weights meet it. “Mixed”: the claim holds"
-        " in some heads and fails in others; neither is a majority, both together are."
-        " “Undetermined” is not evidence against a claim. Untrained model: the same architecture"
-        " with initial weights, fewer layers, on the first documents. Other texts and models may"
+        " or the paper lacks what a test needs, or heads with random weights pass it. “Mixed”: the"
+        " claim holds in some heads and fails in others; neither is a majority, both together are."
+        f" “Undetermined” is not evidence against a claim.{untrained} Other texts and models may"
         " give other answers."
     )
     cells = [

@@ -21,6 +21,7 @@ from studies.audit.heads import Sample
 from studies.audit.rows import (
     AGAIN,
     AGAIN_IN_DOUBT,
+    BEYOND,
     IN_DOUBT,
     LADDER,
     LARGE_ERROR,
@@ -220,7 +221,7 @@ WORDS = {
 }
 """Label of each quantity in the tables. The last two use strict inner balls, with F = 2PR/(P+R)."""
 
-ROWS_LEAST, CELLS_LEAST = 2000, 2000
+ROWS_LEAST, CELLS_LEAST = 2000, 4000
 WIDTH_SMALL = {"precision": 0.20, "recall": 0.15}
 WIDTH_RELATIVE = 0.6
 ERROR_MEDIAN, ERROR_NINTH_DECILE = 0.005, 0.02
@@ -357,8 +358,9 @@ def _how(audits: list[Audit], every: int) -> list[str]:
             f" claimed bound is violated, the row is simulated again with {AGAIN} times the draws"
             " and counts if it is violated then. Printed values and the upper values of `repaired`"
             " are approximations, not claimed bounds; their first simulation counts. Small heads"
-            f" are simulated again with {_listed(LADDER)} times the draws where a claimed bound is"
-            f" within {NEAR:g} standard errors of the mean or beyond it."
+            f" are simulated again with {_listed(LADDER[:-1])} times the draws where a claimed"
+            f" bound is within {NEAR:g} standard errors of the mean or beyond it, and with"
+            f" {LADDER[-1]} times where it is still beyond it by {BEYOND:g} standard error."
         ),
         (
             "- **Vacuous**: a lower bound no better than the trivial one (P ≥ N/T, F(r_max)"

@@ -20,7 +20,7 @@ from theory.head.inputs import HeadInput
 Sample = Literal["grid", "random", "small", "adversarial"]
 
 LENGTHS: Final = (16, 64, 256)
-DIMENSIONS: Final = (16, 128)
+DIMENSIONS: Final = (16, 64, 128)
 DECAYS: Final = (0.05, 0.4, 2.0)
 SINK_COSINES: Final = (-0.04, 0.0, 0.1)
 OFFSETS: Final = (0.0, 0.2)
@@ -32,19 +32,19 @@ PROFILES: Final = (
 )
 """Shapes of the weights: a weak sink, a typical one, a dominant one with a steep tail."""
 
-RANDOM_HEADS: Final = 100
+RANDOM_HEADS: Final = 300
 """Number of random heads, `SIZES_OF_ONE` sizes each."""
 
 SIZES_OF_ONE: Final = 6
 
-SMALL_HEADS: Final = 240
+SMALL_HEADS: Final = 480
 """Number of small heads, up to `SIZES_OF_ONE` sizes each."""
 
 SMALL_TOKENS: Final = (3, 32)
 SMALL_DIMENSIONS: Final = (2, 40)
 """Ranges of T and d of a small head, log-uniform."""
 
-ADVERSARIAL_HEADS: Final = 150
+ADVERSARIAL_HEADS: Final = 400
 """Number of adversarial heads: small heads with clustered cosines, half of them with opposite
 signs.
 """

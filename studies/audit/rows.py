@@ -10,7 +10,7 @@ processes. Imports numpy and `theory`.
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ from studies.audit.heads import Sample, heads
 from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelopes
-from theory.evaluate.simulate import AUDITED, FOLLOWUP, FOLLOWUP_RECALL, Directions, mean_of_draws
+from theory.evaluate.simulate import AUDITED, FOLLOWUP, FOLLOWUP_RECALL, Directions, means_of_draws
 from theory.head.inputs import HeadInput
 from theory.head.results import (
     EDITIONS,
@@ -53,11 +53,18 @@ NEAR: Final = 2.0
 of the truth or beyond it: such bounds are narrow and their errors small.
 """
 
-LADDER: Final = (20, 100)
-"""Factors on the draws while the bound stays near: from 1000 draws up to 100,000."""
+LADDER: Final = (20, 100, 1000)
+"""Factors on the draws while the bound stays near, from 1000 draws up to a million; the last factor
+applies only to bounds beyond the mean.
+"""
+
+BEYOND: Final = 1.0
+"""Standard errors beyond the mean from which the last factor of `LADDER` applies."""
 
 PINNED: Final = 1e-6
-"""Width up to which the bounds equal the truth: such a row skips the last factor of `LADDER`."""
+"""Width up to which the bounds equal the truth: such a row gets the last factor of
+`LADDER` only if it seems violated.
+"""
 
 AGAIN_SEED: Final = 10**6
 """Seed offset per multiple of the draws when a head is simulated again."""
@@ -83,18 +90,22 @@ class Truth:
     draws: IntArray
 
     @classmethod
-    def of(cls, head: HeadInput, directions: Directions, draws: int, seed: int) -> Truth:
-        """Simulate with the same number of draws at every N."""
-        mean, error = mean_of_draws(head, draws, seed, directions)
-        return cls(
-            head=head,
-            directions=directions,
-            first=draws,
-            seed=seed,
-            mean=mean,
-            error=error,
-            draws=np.full(len(head.n), draws),
-        )
+    def of(
+        cls, head: HeadInput, kinds: Sequence[Directions], draws: int, seed: int
+    ) -> dict[Directions, Truth]:
+        """Simulate each kind of directions with the same draws, equally many at every N."""
+        return {
+            kind: cls(
+                head=head,
+                directions=kind,
+                first=draws,
+                seed=seed,
+                mean=mean,
+                error=error,
+                draws=np.full(len(head.n), draws),
+            )
+            for kind, (mean, error) in means_of_draws(head, draws, seed, kinds).items()
+        }
 
     def of_quantity(self, quantity: str) -> tuple[FloatArray, FloatArray]:
         """Return the mean and the standard error (at least 1/draws), (n,) each."""
@@ -106,7 +117,8 @@ class Truth:
         rows = rows & (self.draws < times * self.first)
         if rows.any():
             head, draws = replace(self.head, n=self.head.n[rows]), times * self.first
-            again = mean_of_draws(head, draws, self.seed + times * AGAIN_SEED, self.directions)
+            seed, kind = self.seed + times * AGAIN_SEED, self.directions
+            again = means_of_draws(head, draws, seed, [kind])[kind]
             self.mean[:, rows], self.error[:, rows] = again
             self.draws[rows] = draws
 
@@ -119,7 +131,7 @@ class Bounds:
     upper: FloatArray
     reliable: BoolArray
 
-    def beyond(self, mean: FloatArray, error: FloatArray, sigmas: float) -> BoolArray:
+    def beyond(self, mean: FloatArray, error: FloatArray, sigmas: float | FloatArray) -> BoolArray:
         """Return which bounds exceed the mean by more than `sigmas` standard errors on the wrong
         side, (2, n): lower, upper. A negative `sigmas` also marks bounds that close to the mean.
         """
@@ -232,10 +244,8 @@ def rows_of_head(
     closely: simulate rows again also where a claimed bound is near the truth, and audit R with
     strict inner balls separately.
     """
-    truths = {
-        kind: Truth.of(head, kind, draws, seed)
-        for kind in dict.fromkeys(DIRECTIONS[edition] for edition in editions)
-    }
+    kinds = list(dict.fromkeys(DIRECTIONS[edition] for edition in editions))
+    truths = Truth.of(head, kinds, draws, seed)
     bounds = {
         (edition, quantity): result
         for edition in editions
@@ -318,10 +328,12 @@ def resimulate_in_doubt(
         near = []
         for (edition, quantity), bound in bounds.items():
             mean, error = truth.of_quantity(quantity)
-            # a pinned bound equals the truth: the last factor applies only if it is flagged
-            pinned = (bound.upper - bound.lower <= PINNED) & (times == LADDER[-1])
-            sides = (bound.beyond(mean, error, sigmas) for sigmas in (SIGMAS, -NEAR))
-            near.append(_claimed(edition, np.where(pinned, *sides)))
+            # a pinned bound equals the truth, and chance puts it beyond the mean in half the rows
+            pinned = bound.upper - bound.lower <= PINNED
+            last = bound.beyond(mean, error, np.where(pinned, SIGMAS, BEYOND))
+            near.append(
+                _claimed(edition, last if times == LADDER[-1] else bound.beyond(mean, error, -NEAR))
+            )
         truth.draw_again(np.any(near, axis=0), times)
     in_doubt = []
     for (edition, quantity), bound in bounds.items():

@@ -15,7 +15,7 @@ from reports.run import Run
 from reports.topics import separability, sink_and_regimes
 from reports.topics.contributions import ELEVATION, figure_contributions, figure_sphere
 from reports.topics.listed import plans, tables
-from reports.topics.separability import beyond_nulls
+from reports.topics.separability import beyond_nulls, fewest
 from reports.topics.sink_and_regimes import (
     caption_regimes,
     caption_sink,
@@ -138,6 +138,21 @@ def test_sizes_beyond_a_null_are_printed_as_ranges():
     data["recall_gain"][:] = np.where(n < 8, -0.1, 0.1)
     sentence = "Recall against random selection: above it at N = 8 and below it at N = 2 to 3."
     assert sentence in beyond_nulls(data.assign(separable_side(data)))
+
+
+@pytest.mark.parametrize(
+    ("heads", "documents", "words"),
+    [
+        (270, 8, "; with 8 documents it finds none in fewer than 43 heads"),  # 270/128/0.05 = 42.2
+        (270, 16, ""),
+        (270, 3, ""),
+        (np.nan, 8, ""),
+    ],
+)
+def test_the_fewest_heads_that_a_sign_flip_test_can_find(heads, documents, words):
+    data = xr.Dataset({"precision_heads": ("n", [heads])}, attrs={"false_discovery_rate": 0.05})
+    run = Run.of(run_tree(documents=documents))
+    assert fewest(run, data) == words
 
 
 def test_drawn_contributions_are_of_the_typical_head():

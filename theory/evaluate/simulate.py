@@ -7,7 +7,7 @@ arXiv 2602.01893 give P, R and F. Imports numpy and scipy.linalg.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
@@ -114,7 +114,7 @@ def simulate(
     head = checked_input(alpha, norms, gram, dimension, n, sink=sink)
     below = head.n < head.tokens
     inner, inverse = np.unique(head.n[below], return_inverse=True)
-    drawn = mean_of_draws(replace(head, n=inner), draws, seed, directions)
+    drawn = means_of_draws(replace(head, n=inner), draws, seed, [directions])[directions]
     audited = [AUDITED.index(name) for name in AS_AUDITED[convention]]
     values = np.full((2, len(QUANTITIES), len(head.n)), np.nan)
     values[:, :, below] = np.stack(drawn)[:, audited][:, :, inverse]
@@ -125,30 +125,35 @@ def simulate(
     return Simulation(n=head.n, draws=draws, directions=directions, **named)
 
 
-def mean_of_draws(
-    head: HeadInput, draws: int, seed: int, directions: Directions
-) -> tuple[FloatArray, FloatArray]:
-    """Return mean and standard error of each of `AUDITED`, shape (6, K) each, from the same draws.
+def means_of_draws(
+    head: HeadInput, draws: int, seed: int, kinds: Sequence[Directions]
+) -> dict[Directions, tuple[FloatArray, FloatArray]]:
+    """Return mean and standard error of each of `AUDITED`, shape (6, K) each, from the same draws,
+    by kind of directions.
 
     Args:
         head: checked weights (T,), norms (T,), Gram and ascending sizes n (K,), each 1 <= n < T.
         draws: how many heads to draw.
         seed: of the generator.
-        directions: "gaussian", or "unit" to rescale every direction to length 1.
+        kinds: "gaussian", or "unit" to rescale every direction to length 1.
     """
     order, a = selection_order(head.alpha), head.alpha * head.norms
-    total, square = np.zeros((2, len(AUDITED), len(head.n)))
+    sums = {kind: np.zeros((2, len(AUDITED), len(head.n))) for kind in kinds}
     for units in draw_directions(
         head.gram, head.tokens, head.dimension, draws, seed, sink=head.sink
     ):
-        if directions == "unit":
-            units /= np.linalg.norm(units, axis=2, keepdims=True)
-        units *= a[:, None, None]
-        separability = separability_of_draws(units, order, head.n)
-        total += separability.sum(axis=2)
-        square += (separability**2).sum(axis=2)
-    mean = total / draws
-    return mean, np.sqrt(np.maximum(square / draws - mean**2, 0) / (draws - 1))
+        for kind, (total, square) in sums.items():
+            length = np.linalg.norm(units, axis=2, keepdims=True) if kind == "unit" else 1.0
+            y = units / length
+            y *= a[:, None, None]
+            separability = separability_of_draws(y, order, head.n)
+            total += separability.sum(axis=2)
+            square += (separability**2).sum(axis=2)
+    means = {kind: (total / draws, square / draws) for kind, (total, square) in sums.items()}
+    return {
+        kind: (mean, np.sqrt(np.maximum(of_squares - mean**2, 0) / (draws - 1)))
+        for kind, (mean, of_squares) in means.items()
+    }
 
 
 def draw_directions(

@@ -396,7 +396,7 @@ def test_a_head_has_a_flagged_value_where_any_order_of_merging_has_one(
 def test_small_heads_of_equal_tokens_are_flagged_whatever_their_order_of_merging_gives() -> None:
     # Their first two orders of merging have no value, and it is rounding's whether the others do.
     for at, size in ((141, 23), (249, 5), (369, 5)):
-        head = audit_heads.heads("small", seed=0, count=370)[at]
+        head = audit_heads.heads("small", seed=0)[at]
         found = rows.evaluated(replace(head, n=np.array([size])), "predicted", "paper")
         assert np.isnan(value := found.precision_lower[0, 0]) or 0 <= value <= 1
         assert not found.reliable[0, 0]
