@@ -22,7 +22,8 @@ import numpy as np
 from studies.audit.heads import Sample, heads
 from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.errors import InputError
-from theory.evaluate.envelopes import envelopes
+from theory.evaluate.choices import Choices
+from theory.evaluate.envelopes import envelopes_by_edition
 from theory.evaluate.simulate import AUDITED, FOLLOWUP, FOLLOWUP_RECALL, Directions, means_of_draws
 from theory.head.inputs import HeadInput
 from theory.head.results import (
@@ -277,28 +278,24 @@ def rows_of_head(
     return rows
 
 
-def evaluated(head: HeadInput, edition: Edition, convention: Convention) -> Envelope:
-    """Return the bounds of one head, arrays (1, n)."""
-    return envelopes(
-        head.alpha[None],
-        head.norms[None],
-        head.gram,
-        head.dimension,
-        head.n,
-        edition=edition,
-        convention=convention,
-        feasible=True,
-    )
+def evaluated(head: HeadInput, edition: Edition, *conventions: Convention) -> list[Envelope]:
+    """Return the bounds of one head in each convention, arrays (1, n)."""
+    arguments = head.alpha[None], head.norms[None], head.gram, head.dimension, head.n
+    choices: list[Choices] = [
+        {"edition": edition, "convention": convention, "feasible": True}
+        for convention in conventions
+    ]
+    return envelopes_by_edition(*arguments, choices)
 
 
 def _evaluated(head: HeadInput, edition: Edition, closely: bool) -> dict[str, Bounds]:
     """Return the bounds of one head on every quantity of the edition; closely: also R with strict
     inner balls.
     """
-    paper = evaluated(head, edition, "paper")
+    both: tuple[Convention, ...] = ("paper", "followup")
+    paper, *others = evaluated(head, edition, *both[: 1 + (edition in UNDER_MODEL_G)])
     named = [(name, name, paper) for name in QUANTITIES]
-    if edition in UNDER_MODEL_G:
-        followup = evaluated(head, edition, "followup")
+    for followup in others:
         named += [(FOLLOWUP_RECALL, "recall", followup)] * closely
         named += [(FOLLOWUP, "f_outer", followup)]
     result = {}

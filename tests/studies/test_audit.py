@@ -209,9 +209,8 @@ def with_recall(monkeypatch: pytest.MonkeyPatch, changed: Callable[[Envelope], d
     """Change the bounds on Recall that the audit evaluates."""
     evaluated = audit_rows.evaluated
 
-    def other(*case: Any) -> Envelope:
-        found = evaluated(*case)
-        return replace(found, **changed(found))
+    def other(*case: Any) -> list[Envelope]:
+        return [replace(found, **changed(found)) for found in evaluated(*case)]
 
     monkeypatch.setattr(audit_rows, "evaluated", other)
 

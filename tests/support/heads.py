@@ -55,7 +55,8 @@ def given_s(
 
 def simulated_distances(head: Ranked, n: int, dimension: int, draws: int) -> np.ndarray:
     """Return simulated squared distances to s of the first n ranks, (T, draws)."""
-    units = next(draw_directions(head.cosines, head.tokens, dimension, draws, 1, sink=None))
+    chunks = draw_directions(head.cosines, head.tokens, dimension, draws, 1, sink=None)
+    units = np.concatenate(list(chunks), axis=1)
     y = units * head.a[:, None, None]
     return ((y[:n].sum(axis=0) - y) ** 2).sum(axis=2)
 

@@ -44,7 +44,8 @@ def bounds_of_heads(
         one = replace(heads, alpha=heads.alpha[h], norms=heads.norms[h], gram=cosines, n=inner)
         head = rank_tokens(one.alpha, one.norms, cosines, heads.sink)
         summary = summarise(head, inner)
-        return [_of_head(one, head, summary, settings) for settings in plain]
+        shared: dict[tuple[int, bool], tuple[FloatArray, float]] = {}
+        return [_of_head(one, head, summary, settings, shared) for settings in plain]
 
     indices = range(len(heads.alpha) if plain else 0)
     fast = choices[0].fast
@@ -53,8 +54,14 @@ def bounds_of_heads(
     return [(of_compiled if settings in compiled else of_plain).pop(0) for settings in choices]
 
 
-def _of_head(one: HeadInput, head: Ranked, summary: Summary, settings: Settings) -> HeadBounds:
-    """Return the bounds of one head, also ranked and summarised."""
+def _of_head(
+    one: HeadInput,
+    head: Ranked,
+    summary: Summary,
+    settings: Settings,
+    shared: dict[tuple[int, bool], tuple[FloatArray, float]],
+) -> HeadBounds:
+    """Return the bounds of one head, ranked and summarised. shared: of `conditional_bounds`."""
     d, kappa, margins = one.dimension, settings.constant, margins_of(summary, one, settings)
     reliable: BoolArray = np.ones(len(summary.n), dtype=bool)
     values = np.empty((len(BOUNDS), len(summary.n)))
@@ -78,7 +85,7 @@ def _of_head(one: HeadInput, head: Ranked, summary: Summary, settings: Settings)
                 from theory.editions.conditional.conditional_edition import conditional_bounds
 
                 values[:, index], error = conditional_bounds(
-                    head, summary, index, d, followup=settings.followup
+                    head, summary, index, d, followup=settings.followup, shared=shared
                 )
                 reliable[index] = error <= WITHIN
     return HeadBounds(values, reliable, margins, summary.rho_least, summary.sink_selected)

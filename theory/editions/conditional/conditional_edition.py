@@ -70,7 +70,13 @@ OUTER = [side for upper in OUTER_UPPER for side in (upper - 1, upper)]
 
 
 def conditional_bounds(
-    head: Ranked, summary: Summary, index: int, dimension: int, *, followup: bool
+    head: Ranked,
+    summary: Summary,
+    index: int,
+    dimension: int,
+    *,
+    followup: bool,
+    shared: dict[tuple[int, bool], tuple[FloatArray, float]] | None = None,
 ) -> tuple[FloatArray, float]:
     """Return the conditional bounds of the selection `summary.n[index]`, `BOUNDS` (8,) in [0, 1],
     and the largest error of an average in use.
@@ -79,20 +85,24 @@ def conditional_bounds(
     An error above `WITHIN`: that average was dropped and the other bounds (`sharp` at least) take
     its place. The bounds hold in both cases.
 
-    followup: strict inner balls (a tied token is outside) and one F of both P and R.
+    followup: strict inner balls (a tied token is outside) and one F of both P and R. shared: bounds
+    that both conventions have in common, by index and ties; filled here.
 
     Raises:
         InputError: if a 2×2 determinant is clearly negative (the Gram is not PSD).
     """
-    law = pairwise_law(head, summary, index, dimension)
-    # rows of the follow-up, but two F here: its one F comes from the narrowed P and R
-    inner_balls = replace(law, strict=law.closed) if followup else law
-    sharp = pairwise_bounds(inner_balls, followup=False)
-    variance = head.tokens <= VARIANCE_UP_TO
-    selection = given_sum(head, summary, index, dimension, law, variance=variance)
-    result, error = sharp, 0.0
-    if selection is not None and (sharp[1::2] - sharp[::2] > TOLERANCE).any():
-        result, error = _narrowed(selection, law, sharp, followup=followup)
+    law, shared = pairwise_law(head, summary, index, dimension), {} if shared is None else shared
+    strict = followup and bool((law.closed > law.strict).any())
+    if (index, strict) not in shared:
+        # rows of the follow-up, but two F here: its one F comes from the narrowed P and R
+        inner_balls = replace(law, strict=law.closed) if strict else law
+        sharp = pairwise_bounds(inner_balls, followup=False)
+        variance = head.tokens <= VARIANCE_UP_TO
+        selection = given_sum(head, summary, index, dimension, law, variance=variance)
+        shared[index, strict] = sharp, 0.0
+        if selection is not None and (sharp[1::2] - sharp[::2] > TOLERANCE).any():
+            shared[index, strict] = _narrowed(selection, law, sharp, followup=strict)
+    result, error = shared[index, strict]
     if followup:
         f = followup_f((result[0], result[1]), (result[2], result[3]))
         result = np.array([*result[:4], *f, *f])

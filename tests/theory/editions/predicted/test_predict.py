@@ -397,6 +397,6 @@ def test_small_heads_of_equal_tokens_are_flagged_whatever_their_order_of_merging
     # Their first two orders of merging have no value, and it is rounding's whether the others do.
     for at, size in ((141, 23), (249, 5), (369, 5)):
         head = audit_heads.heads("small", seed=0)[at]
-        found = rows.evaluated(replace(head, n=np.array([size])), "predicted", "paper")
+        found = rows.evaluated(replace(head, n=np.array([size])), "predicted", "paper")[0]
         assert np.isnan(value := found.precision_lower[0, 0]) or 0 <= value <= 1
         assert not found.reliable[0, 0]
