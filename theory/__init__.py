@@ -16,7 +16,7 @@ _HOME = {
         "theory.evaluate.envelopes": ("envelope", "envelopes"),
         "theory.head.projection": ("project",),
         "theory.head.results": ("Envelope", "Validity"),
-        "theory.head.gram": ("LagGram", "exponential", "offset_exponential"),
+        "theory.head.gram": ("LagGram", "exponential", "offset_exponential", "rank_coherence"),
         "theory.statements.catalogue": ("find", "find_erratum", "statement"),
         "theory.statements.rendering": ("render", "render_erratum"),
     }.items()

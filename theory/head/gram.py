@@ -1,10 +1,10 @@
 """Gram matrices of cosines (Assumption 2), their generators and their feasibility (positive
 semidefinite).
 
-Generators: exponential, offset, constant, stretched and power-law decay with lag. Source: arXiv
-2602.01893, Assumption 2, which prints the exponential; the feasible edge of ρ₀ is erratum 9.
-Unitless; the decay β is per position. A Gram is either a `LagGram` (cosine by lag, and ρ₀ to the
-sink) or a full T×T matrix. Imports numpy and scipy.linalg.
+Generators: exponential, offset, constant, stretched and power-law decay with lag; decay with the
+rank of the attention weight. Source: arXiv 2602.01893, Assumption 2, which prints the exponential;
+the feasible edge of ρ₀ is erratum 9. Unitless; the decay β is per position. A Gram is either a
+`LagGram` (cosine by lag, and ρ₀ to the sink) or a full T×T matrix. Imports numpy and scipy.linalg.
 """
 
 from __future__ import annotations
@@ -93,6 +93,42 @@ def decaying(
     lag = np.arange(tokens)
     fall = np.exp(-((beta * lag) ** stretch)) if form == "stretched" else (1.0 + lag) ** -beta
     return LagGram(np.asarray(offset + (1 - offset) * fall, dtype=np.float64), rho0)
+
+
+def rank_coherence(
+    first: float, limit: float, gamma: float, rho0: float, tokens: int
+) -> FloatArray:
+    """Return the Gram (T, T) of rank coherence, for tokens ordered by weight: the sink, then
+    content tokens r = 1, 2, … by descending attention weight.
+
+    Two content tokens have the cosine of the lower-ranked one: c(max(r, r')), with
+    c(r) = c∞ + (c₁ − c∞) r^(−γ); every content token has ρ₀ to the sink. Without ρ₀ it is always
+    feasible: it is the sum of (c(k) − c(k+1)) 11ᵀ over the first k tokens, of c(L) 11ᵀ over all,
+    and of the diagonal 1 − c(r), all non-negative. With ρ₀, ρ₀² ≤ c(L) suffices.
+
+    Args:
+        first, limit: c₁ and c∞, 0 ≤ c∞ ≤ c₁ ≤ 1.
+        gamma: γ ≥ 0.
+        rho0: cosine of content tokens to the sink.
+        tokens: T = L + 1.
+
+    Raises:
+        InputError: if c₁, c∞ or γ is outside its range.
+
+    Example:
+        >>> rank_coherence(0.5, 0.1, 1.0, 0.0, 4)[1:, 1:].round(3).tolist()
+        [[1.0, 0.3, 0.233], [0.3, 1.0, 0.233], [0.233, 0.233, 1.0]]
+    """
+    if not (0 <= limit <= first <= 1 and gamma >= 0):
+        raise InputError(
+            f"first={first}, limit={limit}, gamma={gamma}: expected 0 <= limit <= first <= 1 and"
+            " gamma >= 0. Change the parameters."
+        )
+    rank = np.maximum(np.arange(float(tokens)), 1)
+    gram = limit + (first - limit) * np.maximum.outer(rank, rank) ** -gamma
+    gram[0], gram[:, 0] = rho0, rho0
+    np.fill_diagonal(gram, 1.0)
+    return np.asarray(gram, dtype=np.float64)
 
 
 ROUNDING = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): float(np.finfo(np.float32).eps)}

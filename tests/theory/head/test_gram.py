@@ -17,6 +17,7 @@ from theory.head.gram import (
     feasible_edge,
     is_feasible,
     offset_exponential,
+    rank_coherence,
     smallest_eigenvalue,
 )
 from theory.head.projection import nearest_correlation, project
@@ -84,6 +85,34 @@ def test_an_offset_adds_its_share_to_the_squared_edge_of_any_decay(offset: float
     # 1ᵀA⁻¹1 of c11ᵀ + (1−c)P by Sherman and Morrison.
     expected = np.sqrt(offset + (1 - offset) * plain.edge(content) ** 2)
     assert raised.edge(content) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("first", "limit", "gamma"), [(0.6, 0.1, 0.7), (1.0, 0.0, 2.0), (0.3, 0.3, 1.0), (0.5, 0.2, 0)]
+)
+def test_rank_coherence_is_a_sum_of_nonnegative_parts(first, limit, gamma) -> None:
+    content = 12
+    c = [limit + (first - limit) * r**-gamma for r in range(1, content + 1)]
+    expected = np.diag([1 - value for value in c])
+    for k in range(1, content + 1):
+        step = c[k - 1] - (c[k] if k < content else 0.0)
+        assert step >= 0
+        for row in range(k):
+            for column in range(k):
+                expected[row, column] += step
+    edge = np.sqrt(c[-1])  # sufficient: the sink lies in the part common to all
+    for rho0 in (0.0, edge, -edge):
+        gram = rank_coherence(first, limit, gamma, rho0, content + 1)
+        np.testing.assert_allclose(gram[1:, 1:], expected, atol=1e-15)
+        np.testing.assert_array_equal(gram[0, 1:], rho0)
+        assert is_feasible(gram, content + 1)
+    assert not is_feasible(rank_coherence(first, limit, gamma, 1.0, content + 1), content + 1)
+
+
+@pytest.mark.parametrize("outside", [(0.2, 0.3, 1), (0.2, -0.1, 1), (1.1, 0.1, 1), (0.2, 0.1, -1)])
+def test_rank_coherence_that_is_not_one_is_refused(outside) -> None:
+    with pytest.raises(InputError, match="expected 0 <= limit <= first <= 1"):
+        rank_coherence(*outside, 0.0, 5)
 
 
 def test_matrix_layout() -> None:
