@@ -166,8 +166,10 @@ QUOTED: Final = (
     Quoted("heads ({} at a false", "verdicts", "holds_adjusted", _adjusted),
     Quoted("beyond it in {};", "verdicts", "four phases, fails", _heads(SHAPE, "fails")),
     Quoted("of {} heads (", "weights", "column heads", _size("layer", "head")),
-    Quoted("in {} a flat", "verdicts", "four phases, trivially", _heads(SHAPE, "holds_trivially")),
-    Quoted("well, {} are undet", "verdicts", "four phases", _heads(SHAPE, "undetermined")),
+    Quoted(
+        "{} are not shown", "verdicts", "four phases, trivially", _heads(SHAPE, "holds_trivially")
+    ),
+    Quoted("flat line, {} are undet", "verdicts", "four phases", _heads(SHAPE, "undetermined")),
     Quoted("undetermined. {} of the", "sentences", "four phases", _all_phases),
     Quoted("of the {} show", "verdicts", "four phases, holds", _heads(SHAPE, "holds")),
     *(

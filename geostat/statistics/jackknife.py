@@ -177,6 +177,20 @@ def jackknife(
     )
 
 
+def jackknife_of_two(value: FloatArray, without: FloatArray, without_unit: FloatArray) -> Estimate:
+    """Return an estimate whose variance is the sum of jackknife variances over documents and over
+    another sampling unit (layers, KV heads), axis 0 of `without` and `without_unit`, with
+    Satterthwaite's degrees of freedom.
+    """
+    estimate = jackknife(value, without)
+    parts = np.stack([estimate.se**2, jackknife(value, without_unit).se ** 2])
+    freedom = np.array([len(without), len(without_unit)]).reshape(2, *[1] * value.ndim) - 1.0
+    total = parts.sum(axis=0)
+    degrees = ratio(total**2, (parts**2 / np.maximum(freedom, 1)).sum(axis=0))
+    half = np.where(total == 0, 0.0, stdtrit(degrees, 0.5 + LEVEL / 2) * np.sqrt(total))
+    return replace(estimate, se=np.sqrt(total), lower=value - half, upper=value + half, skew=None)
+
+
 def document_mean(values: FloatArray) -> Estimate:
     """Return the mean over documents with its jackknife, the ordinary standard error of a mean.
 

@@ -31,6 +31,11 @@ from reports.text.number import count, in_runs, rounded
 PERMUTED: Final = "permuted_values"
 PERMUTED_SINK: Final = "permuted_sink"
 OTHER_HEAD: Final = "other_head"
+STRONGER: Final = {
+    "permuted_octaves": "of values permuted within octaves of rank",
+    OTHER_HEAD: "of another KV head's values",
+}
+"""Null baselines closer to the head than permuted values, in the words of the key result."""
 NULL_WORDS: Final = {
     "random_selection": "randomly selected tokens",
     "random_directions": "value vectors of random direction",
@@ -78,14 +83,21 @@ def geometry(tree: xr.DataTree) -> KeyResult:
         "fails": "Separability is below that of permuted values.",
         "undetermined": "Whether separability exceeds that of permuted values is undetermined.",
     }
-    other, gains = _gains(tree, OTHER_HEAD), _gains(tree, PERMUTED)
-    if other is not None and not (other["precision_gain_band_lower"] > 0).any():
-        better += ", but not another KV head's"
+    gains = _gains(tree, PERMUTED)
+    not_above = [words for null, words in STRONGER.items() if _nowhere_above(tree, null)]
+    if not_above:
+        better += f", but not {' or '.join(not_above)}"
         verdicts["holds"] = f"{better}."
     if gains is not None and (below := gains["precision_gain_band_upper"].values < 0).any():
         sizes = in_runs(gains["n"].values, below)
         verdicts["mixed"] = f"{better}. It is lower at N = {sizes}."
     return _of_gain(tree, "geometry", PERMUTED, verdicts)
+
+
+def _nowhere_above(tree: xr.DataTree, null: str) -> bool:
+    """Return whether a null was measured and mean Precision exceeds it at no N (band)."""
+    gains = _gains(tree, null)
+    return gains is not None and not bool((gains["precision_gain_band_lower"] > 0).any())
 
 
 def _of_gain(tree: xr.DataTree, key: str, null: str, verdicts: dict[str, str]) -> KeyResult:

@@ -333,11 +333,12 @@ def recency_exponential(tree: xr.DataTree) -> Finding:
     clearly = weights["rival_clearly_lowest"].astype(bool)
     growing = [name for name in weights["rival"].values if name not in ("constant", "power_law")]
     exponential = int(clearly.sel(rival=growing).any("rival").sum())
+    bent = int(clearly.sel(rival="separate").sum())
     power = int(clearly.sel(rival="power_law").sum())
     heads = int(weights["r2"].notnull().sum())
     return Finding(
         by_majority(exponential, power, heads),
-        f"exponential growth clearly best in {exponential}, a power law of the distance in"
-        f" {power} of {heads} heads",
+        f"exponential growth clearly best in {exponential} ({bent} with an oscillation of separate"
+        f" amplitude), a power law of the distance in {power} of {heads} heads",
         "The exponential forms have more parameters than the power law.",
     )

@@ -218,7 +218,7 @@ def _scoreboard(run: Run) -> list[Table]:
         f"Testable claims of arXiv 2602.01893, on {run.counted('document')} and one model:"
         f" {counts}. A fixed rule, the same for every run, gives each answer. “Confirmed”"
         " (“contradicted”), for a claim on heads: in most of those that the rule counts. “Holds"
-        " trivially”: a flat form or a null baseline does as well. “Not testable here”: the run"
+        " trivially”: not shown better than a flat form or a null. “Not testable here”: the run"
         " or the paper lacks what a test needs, or heads with random weights pass it. “Mixed”: the"
         " claim holds in some heads and fails in others; neither is a majority, both together are."
         f" “Undetermined” is not evidence against a claim.{untrained} Other texts and models may"

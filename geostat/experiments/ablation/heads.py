@@ -21,7 +21,6 @@ from typing import Any, Final
 
 import numpy as np
 import xarray as xr
-from scipy.special import stdtrit
 
 from empirical.schema import JACKKNIFE, Quantity
 from geostat.analyses.effective_size import PLAIN, Cell, crossing, crossing_of, star, star_of
@@ -30,10 +29,10 @@ from geostat.datasets.table import quantities
 from geostat.datasets.variable import Value, stacked, variables, words_along
 from geostat.statistics.arrays import BoolArray, FloatArray, ranks, ratio
 from geostat.statistics.jackknife import (
-    LEVEL,
     Estimate,
     document_mean,
     jackknife,
+    jackknife_of_two,
     leave_one_out_mean,
 )
 from geostat.statistics.losses import mean_over_documents
@@ -184,7 +183,7 @@ def associations(heads: Heads) -> Estimate:
     replicates = heads.replicates()
     value, *without = (of(*means) for means in replicates)
     without_layer = [of(*replicates[0], heads.layer != layer) for layer in np.unique(heads.layer)]
-    z = _combined(*map(_fisher, (value, np.stack(without), np.stack(without_layer))))
+    z = jackknife_of_two(*map(_fisher, (value, np.stack(without), np.stack(without_layer))))
     lower, upper = np.tanh(z.lower), np.tanh(z.upper)
     return Estimate(value=value, se=z.se * (1 - value**2), lower=lower, upper=upper)
 
@@ -221,21 +220,8 @@ def predictions(heads: Heads, weights: Mapping[str, FloatArray]) -> tuple[Estima
 
     value, *without = (parts(*means) for means in replicates)
     without_layer = np.stack([np.delete(value, index, axis=0) for index in range(len(layers))])
-    r2 = _combined(*map(_r_squared, (value, np.stack(without), without_layer)))
+    r2 = jackknife_of_two(*map(_r_squared, (value, np.stack(without), without_layer)))
     return r2, int(use.sum())
-
-
-def _combined(value: FloatArray, without: FloatArray, without_layer: FloatArray) -> Estimate:
-    """Return an estimate whose variance is the sum of jackknife variances over documents and over
-    layers, axis 0 of `without` and `without_layer`, with Satterthwaite's degrees of freedom.
-    """
-    estimate = jackknife(value, without)
-    parts = np.stack([estimate.se**2, jackknife(value, without_layer).se ** 2])
-    freedom = np.array([len(without), len(without_layer)]).reshape(2, *[1] * value.ndim) - 1.0
-    total = parts.sum(axis=0)
-    degrees = ratio(total**2, (parts**2 / np.maximum(freedom, 1)).sum(axis=0))
-    half = np.where(total == 0, 0.0, stdtrit(degrees, 0.5 + LEVEL / 2) * np.sqrt(total))
-    return replace(estimate, se=np.sqrt(total), lower=value - half, upper=value + half, skew=None)
 
 
 def _fisher(correlation: FloatArray) -> FloatArray:

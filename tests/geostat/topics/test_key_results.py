@@ -9,6 +9,7 @@ import xarray as xr
 from support.spine import Finished
 
 from geostat.datasets.separability import RANGES
+from geostat.topics import separability
 from geostat.topics.summary import as_line, key_results
 
 N = np.array([1, 2, 4, 8, 64])
@@ -242,16 +243,17 @@ def test_sizes_at_which_permuted_values_are_more_separable_are_named(gain, endin
 
 
 @pytest.mark.parametrize("other", [0.05, 0.15])
-def test_values_of_another_head_that_separate_as_well_are_named(other):
+@pytest.mark.parametrize("name", ["permuted_octaves", "other_head"])
+def test_stronger_nulls_that_separate_as_well_are_named(name, other):
     """The half width of the band is 0.1."""
     tree = run(gain=(0.2, 0.3, 0.3))
-    null = tree["separable"].to_dataset().assign_coords(null=["random_selection", "other_head"])
-    null = null.sel(null=["other_head"])
+    null = tree["separable"].to_dataset().assign_coords(null=["random_selection", name])
+    null = null.sel(null=[name])
     null["precision_gain_band_lower"] = xr.full_like(null["precision_gain"], other - 0.1)
     both = xr.concat([tree["separable"].to_dataset(), null], "null")
     tree["separable"] = xr.DataTree(both)
     verdict = results(tree)["geometry"]["verdict"]
-    assert ("but not another KV head's" in verdict) == (other < 0.1)
+    assert (f"but not {separability.STRONGER[name]}" in verdict) == (other < 0.1)
 
 
 def test_without_permuted_values_the_selection_by_geometry_is_undetermined():

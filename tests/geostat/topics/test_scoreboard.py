@@ -283,20 +283,22 @@ def test_the_correlation_of_precision_is_tested_by_its_interval_at_three(level, 
 
 
 @pytest.mark.parametrize(
-    ("lower", "upper", "answer"),
+    ("lower", "upper", "rising", "constant"),
     [
-        ([0, 0, 0.1], [0.1, 0.1, 0], "confirmed"),
-        ([-0.1, -0.1, 0], [0.1, 0.1, 0.1], "undetermined"),
-        ([0, 0, 0], [0.0005, -0.1, 0.1], "contradicted"),
+        ([0, 0, 0.1], [0.1, 0.1, 0], 3, 0),
+        ([-0.1, -0.1, 0], [0.1, 0.1, 0.1], 1, 0),
+        ([0, 0, 0], [0.0005, -0.1, 0.1], 1, 2),
     ],
 )
-def test_a_link_is_predicted_if_a_bound_rises_and_none_falls(monkeypatch, lower, upper, answer):
+def test_heads_count_if_a_printed_bound_rises_and_none_falls(
+    monkeypatch, lower, upper, rising, constant
+):
     change = np.array([[[*lower, np.nan]], [[*upper, np.nan]]])
     monkeypatch.setattr(sink, "change_with_sink_cosine", lambda *groups, **kwargs: change)
     empty = dict.fromkeys(("norms", "similarity"), xr.Dataset())
     finding = sink.sink_predicted(tree(**empty))
-    assert finding.answer == answer
-    assert "of 3 heads" in finding.here
+    assert finding.answer == "not testable here"
+    assert f"none falls in {rising}, and no bound rises in {constant} of 3 heads" in finding.here
     change[:] = np.nan
     assert sink.sink_predicted(tree(**empty)).answer == "not testable here"
 

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr, ttest_ind
 from geostat.experiments.ablation import heads as prediction
 from geostat.experiments.ablation.heads import WEIGHTS, Heads, associations, predictions
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import Estimate, leave_one_out_mean
+from geostat.statistics.jackknife import Estimate, jackknife_of_two, leave_one_out_mean
 
 LAYERS, EACH, DOCUMENTS = 20, 9, 6
 LAYER = np.repeat(np.arange(LAYERS), EACH).astype(float)
@@ -227,13 +227,13 @@ def test_combined_errors_have_welch_s_interval():
     """Leave-one-out means of two samples: the combined error is Welch's for their difference."""
     chance = np.random.default_rng(3)
     documents, layers = chance.normal(size=4), 2 * chance.normal(size=30)
-    found = prediction._combined(
+    found = jackknife_of_two(
         np.array(0.5), leave_one_out_mean(documents), leave_one_out_mean(layers)
     )
     welch = ttest_ind(documents, layers, equal_var=False).confidence_interval()
     assert found.upper - found.lower == pytest.approx(welch.high - welch.low, rel=1e-12)
     assert (found.upper + found.lower) / 2 == pytest.approx(0.5)
-    level = prediction._combined(np.array(0.25), np.full(4, 0.25), np.full(30, 0.25))
+    level = jackknife_of_two(np.array(0.25), np.full(4, 0.25), np.full(30, 0.25))
     assert (level.lower, level.upper) == (0.25, 0.25)
 
 
@@ -244,6 +244,6 @@ def test_coverage_of_the_combined_interval(documents, least):
         one = ratio * np.sqrt(documents) * chance.normal(size=(documents, 10_000))
         other = np.sqrt(30) * chance.normal(size=(30, 10_000))
         value = one.mean(axis=0) + other.mean(axis=0)
-        found = prediction._combined(value, leave_one_out_mean(one), leave_one_out_mean(other))
+        found = jackknife_of_two(value, leave_one_out_mean(one), leave_one_out_mean(other))
         held = np.mean((found.lower <= 0) & (found.upper >= 0))
         assert least <= held <= 0.965, (ratio, held)
