@@ -164,14 +164,14 @@ QUOTED: Final = (
     Quoted("a constant in {} KV heads.", "verdicts", "decay to a constant, holds", _beats_constant),
     Quoted("factor of 2 in {} of", "verdicts", "four phases, holds", _heads(SHAPE, "holds")),
     Quoted("heads ({} at a false", "verdicts", "holds_adjusted", _adjusted),
-    Quoted("beyond it in {};", "verdicts", "four phases, fails", _heads(SHAPE, "fails")),
+    Quoted("beyond it in {}.", "verdicts", "four phases, fails", _heads(SHAPE, "fails")),
     Quoted("of {} heads (", "weights", "column heads", _size("layer", "head")),
     Quoted(
-        "{} are not shown", "verdicts", "four phases, trivially", _heads(SHAPE, "holds_trivially")
+        "In {} the phases", "verdicts", "four phases, trivially", _heads(SHAPE, "holds_trivially")
     ),
     Quoted("flat line, {} are undet", "verdicts", "four phases", _heads(SHAPE, "undetermined")),
-    Quoted("undetermined. {} of the", "sentences", "four phases", _all_phases),
-    Quoted("of the {} show", "verdicts", "four phases, holds", _heads(SHAPE, "holds")),
+    Quoted("51, {} show all four", "sentences", "four phases", _all_phases),
+    Quoted("Of the {}, ", "verdicts", "four phases, holds", _heads(SHAPE, "holds")),
     *(
         Quoted(words, "coverage_by_range", size_range, _inside(measure, size_range))
         for words, size_range, measure in (
