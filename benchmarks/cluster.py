@@ -38,7 +38,15 @@ from empirical.capture.capture import capture
 from empirical.capture.cluster.clustered import Clustered, clustered
 from empirical.capture.layer_view import RunShape
 from empirical.capture.measuring import Batch, Measuring
-from empirical.capture.observers import Baselines, Buffers, Geometry, Observer, QueryMeans, Sinks
+from empirical.capture.observers import (
+    Baselines,
+    Buffers,
+    Geometry,
+    Observer,
+    QueryMeans,
+    Ranks,
+    Sinks,
+)
 from empirical.capture.source import Tapped
 from empirical.measure.selection import Convention, default_n
 from empirical.sources import builtin, models
@@ -50,7 +58,14 @@ from empirical.store.store import Store
 from geostat.bounds.own_cosines import MeasuredEnvelope
 from geostat.runs.options import CaptureOptions
 
-OBSERVERS: Sequence[Observer] = [Geometry(), Baselines(), MeasuredEnvelope(), Sinks(), QueryMeans()]
+OBSERVERS: Sequence[Observer] = [
+    Geometry(),
+    Baselines(),
+    MeasuredEnvelope(),
+    Sinks(),
+    Ranks(),
+    QueryMeans(),
+]
 WORKERS = (1, 2)
 WHOLE = 1024
 """Tokens of the written document, the default of `geostat run`."""

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from empirical.capture.layer_view import RunShape
-from empirical.capture.observers import Baselines, Geometry, Sinks
+from empirical.capture.observers import Baselines, Geometry, Ranks, Sinks
 from empirical.measure.selection import Convention, default_n
 from empirical.store.layout import GroupPlan
 from empirical.store.store import Store
@@ -42,7 +42,7 @@ def plan(layers: int, heads: int, kv_heads: int, positions: int) -> dict[str, Gr
         seed=0,
         visible=(positions,) * layers,
     )
-    observers = (Geometry(), Baselines(), MeasuredEnvelope(), Sinks())
+    observers = (Geometry(), Baselines(), MeasuredEnvelope(), Sinks(), Ranks())
     return {observer.group: observer.plan(shape) for observer in observers}
 
 

@@ -296,6 +296,98 @@ sink_weight_sd; 1; \mathrm{sd}\,\alpha_0; Assumption 3;
 )
 """All variables of /queries, for runs that analyse several queries of a document."""
 
+_AMENDED = "amended assumptions"
+_OCTAVES = "layer head octave octave_other"
+_PAIRS = "pairs of different tokens"
+
+RANKS: Final = (
+    _table(
+        "layer head octave",
+        rf"""
+octave_square; value norm²; n^2(o); {_AMENDED};
+    mean squared norm of the content tokens in an octave of ranks
+""",
+    )
+    | _table(
+        "layer head octave",
+        f"octave_tokens; 1; ; {_AMENDED}; content tokens in an octave, over the sampled queries",
+        **_COUNTS,
+    )
+    | _table(
+        _OCTAVES,
+        rf"""
+octave_product; value norm²; \overline{{\langle v_r,v_{{r'}}\rangle}}; {_AMENDED};
+    mean product of the values of {_PAIRS}, by octave of both ranks
+""",
+    )
+    | _table(
+        _OCTAVES,
+        rf"""
+octave_pairs; 1; ; {_AMENDED}; {_PAIRS}, by octave of both ranks
+octave_repeats; 1; ; {_AMENDED};
+    tokens whose id has a higher rank too, by their octave and that of the highest rank
+""",
+        **_COUNTS,
+    )
+    | _table(
+        "layer head octave lag_octave",
+        rf"""
+lag_cosine; 1; \overline{{\cos(v_r,v_{{r'}})}}; {_AMENDED};
+    mean cosine of sampled {_PAIRS}, by octave of the lower rank and of the lag
+""",
+    )
+    | _table(
+        "layer head octave lag_octave",
+        f"lag_pairs; 1; ; {_AMENDED}; sampled {_PAIRS}, by octave of the lower rank and of the lag",
+        **_COUNTS,
+    )
+    | _table(
+        "layer head",
+        rf"""
+equal_product; value norm²; ; {_AMENDED}; mean product of the values of equal content tokens
+residual_square; value norm²; \mathrm{{tr}}\,W; {_AMENDED};
+    trace of the covariance within octaves, at ranks beyond 31
+residual_along_s; 1; \hat s^\top W\hat s/\mathrm{{tr}}\,W; {_AMENDED};
+    share of W along the weighted sum of the values at ranks to 31
+residual_along_mean; 1; \hat m^\top W\hat m/\mathrm{{tr}}\,W; {_AMENDED};
+    share of W along the mean value
+residual_concentration; 1; \mathrm{{tr}}\,W^2/\mathrm{{tr}}^2W; {_AMENDED};
+    concentration of W at the last query, 1 over its effective dimension
+class_square; value norm²; n_S^2; {_AMENDED}; mean squared norm of the functional sinks
+class_cosine; 1; \rho_S; {_AMENDED}; mean cosine of the functional sinks with content tokens
+class_cosine_sd; 1; \mathrm{{sd}}\,\rho_S; {_AMENDED};
+    standard deviation over content tokens of their mean cosine with the functional sinks
+""",
+    )
+    | _table(
+        "layer head",
+        f"""
+equal_pairs; 1; ; {_AMENDED}; pairs of equal content tokens, over the sampled queries
+sink_first; 1; ; {_AMENDED}; 1 if the token at position 0 is a functional sink
+""",
+        **_COUNTS,
+    )
+    | _table(
+        "layer head query rank",
+        rf"""
+log_weight; nats; \log\alpha_{{(r)}}; {_AMENDED}; log weight of the content token at a rank
+""",
+    )
+    | _table(
+        "layer head query sink",
+        rf"""
+sink_log_weight; nats; \log\alpha_s; {_AMENDED};
+    log weights of the functional sinks, the largest first
+""",
+    )
+    | _table(
+        "layer head query",
+        f"content_tokens; 1; ; {_AMENDED}; visible tokens that are no functional sinks",
+        **_COUNTS,
+    )
+)
+"""All variables of /ranks."""
+
 LABELS: Final = {
     "layer": ("layer", "layer", "1"),
     "tokens": ("layer", "visible tokens T", "tokens"),
@@ -319,8 +411,13 @@ LABELS: Final = {
     "component": ("component", "principal component", "1"),
     "null": ("null", "null baseline", "1"),
     "query": ("query", "analysed query", "1"),
+    "octave": ("octave", "octave of ranks 2^o to 2^(o+1) - 1", "1"),
+    "octave_other": ("octave_other", "octave of the other token's rank", "1"),
+    "lag_octave": ("lag_octave", "octave of lags 2^o to 2^(o+1) - 1", "1"),
+    "rank": ("rank", "rank of the weight among content tokens", "1"),
+    "sink": ("sink", "functional sink by weight", "1"),
 }
-"""All coordinates of /capture and /null: dimension, long name and unit."""
+"""All coordinates of /capture, /null and /ranks: dimension, long name and unit."""
 
 
 def coordinates(**values: np.ndarray) -> dict[str, xr.Variable]:

@@ -230,8 +230,8 @@ def confront(
         tolerances: TOML file with tolerances for the verdicts; it overrides the built-in ones.
         swap: whether to add /ingredients (cost of each assumption) and /sensitivity (half a
             minute).
-        predict: whether to add /predictive: the curves of every head predicted from its fits, and
-            the prediction error (a few minutes).
+        predict: whether to add /predictive and /fitted: the curves of every head predicted from its
+            fits, and from the amended assumptions, with the prediction error (a few minutes).
         save: the run's store, to write `fits` and the result into; None writes nothing.
         client: as for `fit`.
 

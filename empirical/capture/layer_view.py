@@ -75,6 +75,8 @@ class Seen:
     every: Tensor
     """Value states of all positions, (kv_head, position, dimension) float32."""
     shape: RunShape
+    token_ids: np.ndarray | None = None
+    """Ids of all positions; None if unknown."""
 
     @property
     def alpha(self) -> Tensor:
@@ -123,7 +125,7 @@ def layer_view(
     **kwargs: Any,
 ) -> LayerView:
     """Return an observer's view of one document of a tapped layer, on its device or on the CPU.
-    `positions` are those of its analysed queries; `kwargs` are the document and the seed.
+    `positions` are those of its analysed queries; `kwargs` are document, seed and token ids.
     """
     alpha, every = tapped.alpha[slot].float(), tapped.values[slot].float()
     if not on_device:
@@ -210,7 +212,9 @@ def together(views: Sequence[LayerView]) -> Together:
         for query, row in enumerate(views[0].rows)
     ]
     every = torch.cat([view.every for view in views])
-    return Together(views=views, rows=rows, every=every, shape=views[0].shape)
+    return Together(
+        views=views, rows=rows, every=every, shape=views[0].shape, token_ids=views[0].token_ids
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -266,6 +266,7 @@ class Measuring:
                     on_device=on_device,
                     document=document,
                     seed=(self.shape.seed, digest, tapped.index),
+                    token_ids=batch.token_ids[slot] if self.shape.token_ids else None,
                 )
                 if slot == 0:
                     visible.append(self.shape.positions - view.first)

@@ -1,5 +1,5 @@
 """Observers: their interface, and those of geostat for the geometry of every head, null baselines,
-means over several queries of a document, and functional sinks.
+means over several queries of a document, functional sinks, and weights and values by rank.
 
 An observer receives the sizes of the run and one layer of one document, and returns named arrays.
 `Progress` reports how far a run is. Source: arXiv 2602.01893, (1)-(8), (18)-(20), Figures 2, 3, 5,
@@ -17,10 +17,11 @@ import numpy as np
 
 from empirical.capture.layer_view import Later, LayerView, RunShape, Seen, Together
 from empirical.errors import InputError
-from empirical.measure import nulls, queries
+from empirical.measure import nulls, queries, ranks
 from empirical.measure.device import layer as device_layer
 from empirical.measure.device import nulls as device_nulls
 from empirical.measure.device import queries as device_queries
+from empirical.measure.device import ranks as device_ranks
 from empirical.measure.layer import (
     COMPONENTS,
     cosine_bins,
@@ -30,7 +31,7 @@ from empirical.measure.layer import (
     principal_components,
 )
 from empirical.measure.sinks import SINKS, find_sinks
-from empirical.schema import CAPTURE, NULL, NULLS, PRINCIPAL, QUERIES, coordinates
+from empirical.schema import CAPTURE, NULL, NULLS, PRINCIPAL, QUERIES, RANKS, coordinates
 from empirical.store.layout import GroupPlan
 
 MOST_NAMED_HEADS = 12
@@ -273,6 +274,34 @@ class Sinks:
     def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
         """Find the functional sinks of one layer of one document."""
         return find_sinks(view.rows, view.every)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """Variables of /ranks: weights and values by rank of the weight, functional sinks apart."""
+
+    group: ClassVar[str] = "ranks"
+
+    def plan(self, shape: RunShape) -> GroupPlan:
+        """Lay out /ranks."""
+        octaves = np.arange(ranks.octaves(shape.positions))
+        axes = shape.coordinates("layer", "head", "query") | coordinates(
+            octave=octaves,
+            octave_other=octaves,
+            lag_octave=octaves,
+            rank=ranks.ranks(shape.positions),
+            sink=np.arange(ranks.MOST_SINKS),
+        )
+        return GroupPlan(variables=RANKS, coordinates=axes)
+
+    def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
+        """Describe one layer of one document."""
+        return ranks.measure_layer(view.rows, view.every, view.token_ids)
+
+    def on_device(self, layers: Together) -> list[dict[str, Any]]:
+        """Describe layers on the device."""
+        measured = device_ranks.measure_layer(layers.rows, layers.every, layers.token_ids)
+        return layers.apart(measured)
 
 
 def refuse_unknown_heads(named: Sequence[tuple[int, int]], *, layers: int, heads: int) -> None:

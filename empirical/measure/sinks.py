@@ -63,21 +63,18 @@ def find_sinks(rows: Sequence[Row], values: ArrayLike) -> dict[str, np.ndarray]:
     Returns the variables of `SINKS`, each (head,); NaN, and position -1, without a sink.
     """
     last = rows[-1]
-    states = np.asarray(values)[:, last.first : last.position + 1]
-    norm = np.linalg.norm(states, axis=-1)
-    alpha = _aligned(rows)
-    heads, tokens = alpha.shape[1:]
+    seen = slice(last.first, last.position + 1)
+    states, alpha = np.asarray(values)[:, seen], aligned(rows)[:, :, seen]
+    norm, median = np.linalg.norm(states, axis=-1), medians(rows, values)
+    heads = alpha.shape[1]
     head, kv_head = np.arange(heads), np.arange(heads) // (heads // len(norm))
-    content = norm[:, int(last.first == 0) :]
-    median = np.median(content, axis=1) if content.size else np.zeros(len(norm))
-    short = (norm <= COMPRESSED * median[:, None]) & (median[:, None] > 0)
-    mean_alpha = np.nanmean(alpha, axis=0)
-    is_sink = short[kv_head] & (mean_alpha >= MUCH / tokens)
+    short, mean_alpha = compressed(norm, median), np.nanmean(alpha, axis=0)
+    is_sink = short[kv_head] & (mean_alpha >= MUCH / alpha.shape[2])
     strongest, has_sink = np.where(is_sink, mean_alpha, -1.0).argmax(axis=1), is_sink.any(axis=1)
     unit = np.divide(states, norm[..., None], out=np.zeros_like(states), where=norm[..., None] > 0)
     total = unit.sum(axis=1, dtype=np.float64)
     others = (norm > 0).sum(axis=1) - 1
-    aligned = (unit[kv_head, strongest] * total[kv_head]).sum(axis=-1) - 1
+    along = (unit[kv_head, strongest] * total[kv_head]).sum(axis=-1) - 1
     known = has_sink & (norm[kv_head, strongest] > 0) & (others[kv_head] > 0)
     numbers = {
         "sink_weight": np.where(is_sink, np.nan_to_num(alpha), 0).sum(axis=2).mean(axis=0),
@@ -85,7 +82,7 @@ def find_sinks(rows: Sequence[Row], values: ArrayLike) -> dict[str, np.ndarray]:
         "sink_norm_ratio": np.divide(
             norm[kv_head, strongest], median[kv_head], out=np.full(heads, np.nan), where=has_sink
         ),
-        "sink_cosine": np.divide(aligned, others[kv_head], out=np.full(heads, np.nan), where=known),
+        "sink_cosine": np.divide(along, others[kv_head], out=np.full(heads, np.nan), where=known),
     }
     counts = {
         "sink_count": is_sink.sum(axis=1),
@@ -97,13 +94,37 @@ def find_sinks(rows: Sequence[Row], values: ArrayLike) -> dict[str, np.ndarray]:
     }
 
 
-def _aligned(rows: Sequence[Row]) -> np.ndarray:
-    """Return all weights on the last query's tokens, (query, head, token); NaN where invisible."""
+def medians(rows: Sequence[Row], values: ArrayLike) -> np.ndarray:
+    """Return each kv_head's median norm of the content tokens that the last query sees; 0 without
+    any.
+    """
     last = rows[-1]
-    aligned = np.full((len(rows), *last.alpha.shape), np.nan)
-    for target, row in zip(aligned, rows, strict=True):
-        first = max(row.first, last.first)
-        if first <= row.position:
-            span = slice(first - last.first, row.position + 1 - last.first)
-            target[:, span] = np.asarray(row.alpha)[:, first - row.first :]
-    return aligned
+    states = np.asarray(values)[:, max(last.first, 1) : last.position + 1]
+    if not states.shape[1]:
+        return np.zeros(len(states))
+    return np.median(np.linalg.norm(states, axis=-1), axis=1)
+
+
+def compressed(norm: np.ndarray, median: np.ndarray) -> np.ndarray:
+    """Return which tokens have a compressed value, (kv_head, token) bool."""
+    return (norm <= COMPRESSED * median[:, None]) & (median[:, None] > 0)
+
+
+def functional_sinks(rows: Sequence[Row], values: ArrayLike) -> np.ndarray:
+    """Return which tokens are functional sinks of a head, (head, position) bool; other arguments
+    as of `find_sinks`. Tokens that the last query does not see are judged by the queries that do.
+    """
+    norm = np.linalg.norm(np.asarray(values), axis=-1)
+    short, alpha = compressed(norm, medians(rows, values)), aligned(rows)
+    queries = np.maximum((~np.isnan(alpha)).sum(axis=0), 1)
+    much = np.nansum(alpha, axis=0) / queries >= MUCH / rows[-1].alpha.shape[1]
+    return np.repeat(short, len(much) // len(norm), axis=0) & much
+
+
+def aligned(rows: Sequence[Row]) -> np.ndarray:
+    """Return all weights by position, (query, head, position); NaN where invisible."""
+    positions = rows[-1].position + 1
+    weights = np.full((len(rows), len(rows[-1].alpha), positions), np.nan)
+    for target, row in zip(weights, rows, strict=True):
+        target[:, row.first : row.position + 1] = np.asarray(row.alpha)
+    return weights

@@ -13,7 +13,7 @@ from typing import Final
 
 from empirical import schema
 from empirical.measure.sinks import SINKS
-from empirical.schema import QUERIES, Quantity, named
+from empirical.schema import QUERIES, RANKS, Quantity, named
 from geostat.analyses.chance import VARIABLES as SEPARABLE
 from geostat.analyses.found_sinks import VARIABLES as FOUND_SINKS
 from geostat.analyses.head_regimes import VARIABLES as REGIMES
@@ -25,6 +25,8 @@ from geostat.bounds.predictive import check
 from geostat.bounds.predictive import variables as predictive
 from geostat.datasets.separability import ALL_BOUNDS, bound_attributes
 from geostat.datasets.variable import SINK_VISIBLE
+from geostat.fits.amended.fit import RECORDS as AMENDED
+from geostat.fits.amended.prediction import VARIABLES as PREDICTED_BY_RANK
 from geostat.fits.norms.fit import HEADS, POSITIONS, TOKENS
 from geostat.fits.pooled import LAYER, OVERALL
 from geostat.fits.pooled import RECORDS as DEPTH
@@ -41,6 +43,7 @@ RECORDS: Final[Mapping[str, tuple[Quantity, ...]]] = {
             ("capture", schema.CAPTURE | schema.PRINCIPAL),
             ("queries", QUERIES),
             ("sinks", SINKS),
+            ("ranks", RANKS),
             ("null", schema.NULL),
         )
     },
@@ -55,8 +58,10 @@ RECORDS: Final[Mapping[str, tuple[Quantity, ...]]] = {
     "ingredients": cost_of_assumptions.VARIABLES,
     "sensitivity": sensitivity.VARIABLES,
     "predictive": (*predictive.VARIABLES, *check.VARIABLES),
+    "fitted": PREDICTED_BY_RANK,
     "sink": SINK,
     "sinks_found": FOUND_SINKS,
+    "amended": AMENDED,
     "heads": REGIMES,
     "separable": SEPARABLE,
     **{experiment.group: experiment.module("dataset").RECORDS for experiment in EXPERIMENTS},

@@ -21,6 +21,7 @@ from empirical.capture.observers import (
     Geometry,
     Observer,
     QueryMeans,
+    Ranks,
     Sinks,
     refuse_unknown_heads,
 )
@@ -283,6 +284,7 @@ def captured(
         *([Baselines()] if settings.null else []),
         MeasuredEnvelope(),
         Sinks(),
+        Ranks(),
         *([QueryMeans()] if settings.analysed.count > 1 else []),
     ]
     recorded = {

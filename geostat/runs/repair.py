@@ -252,7 +252,10 @@ def _confronted(
     """Confront with the options of the command; if unknown, with those that the groups imply."""
     kwargs = confront.keywords() if isinstance(confront, ConfrontOptions) else {}
     if not isinstance(confront, RunOptions):
-        kwargs |= {"swap": "ingredients" in groups, "predict": "predictive" in groups}
+        kwargs |= {
+            "swap": "ingredients" in groups,
+            "predict": bool({"predictive", "fitted"} & set(groups)),
+        }
     path = confront.tolerances if isinstance(confront, VerdictOptions) else None
     return stages.confronted(
         store.tree(), tolerances=read_tolerances(path), console=console, **kwargs

@@ -24,6 +24,8 @@ from geostat.bounds.sensitivity import sensitivity
 from geostat.datasets.overlap import spread_over
 from geostat.datasets.parts import by_part
 from geostat.errors import InputError
+from geostat.fits.amended.fit import fit_amended
+from geostat.fits.amended.prediction import fitted_separability
 from geostat.fits.norms.fit import fit_norms
 from geostat.fits.pooled import fit_pooled
 from geostat.fits.similarity.fit import fit_similarity
@@ -121,7 +123,10 @@ def _confront_part(
         ("ingredients", "cost of assumptions", swap_ingredients, swap),
         ("sensitivity", "sensitivity of the bounds", sensitivity, swap),
         ("predictive", "predict curves", predictive_curves, predict),
+        ("fitted", "predict heads by rank", fitted_separability, predict and _has_ranks(tree)),
     )
+    if predict and "ranks" not in tree.children:
+        console.stage("no prediction by rank: an older geostat captured the run; capture it again")
     results: dict[str, xr.Dataset] = {}
     for name, stage, evaluate, enabled in groups:
         if enabled:
@@ -138,16 +143,24 @@ def _confront_part(
     return results | {"summary": summary.merge(of_kinds)}
 
 
-def analyses(tree: xr.DataTree) -> dict[str, xr.Dataset]:
-    """Return the analyses of a captured run by group: sink, sinks_found, heads and separable.
+def _has_ranks(tree: xr.DataTree) -> bool:
+    """Return whether a run has /ranks of the two documents that a prediction by rank needs."""
+    return "ranks" in tree.children and tree["ranks"].sizes["document"] > 1
 
-    They read /capture and, if measured, /queries, /sinks and /null. /heads uses the last query.
+
+def analyses(tree: xr.DataTree) -> dict[str, xr.Dataset]:
+    """Return the analyses of a captured run by group: sink, sinks_found, amended, heads, separable.
+
+    They read /capture and, if measured, /queries, /sinks, /ranks and /null. /heads uses the last
+    query.
     """
     capture = measured(tree)
     null = tree["null"].to_dataset() if "null" in tree.children else None
     results = {}
     if "sinks" in tree.children:
         results["sinks_found"] = summarise_sinks(capture, tree["sinks"].to_dataset(), tree.attrs)
+    if "ranks" in tree.children:
+        results["amended"] = fit_amended(tree["ranks"].to_dataset())
     return results | {
         "sink": correlate_with_sink(capture),
         "heads": classify_heads(tree["capture"].to_dataset()),

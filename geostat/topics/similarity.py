@@ -137,7 +137,8 @@ def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, To
         f" the mean absolute error of the fitted curve has median {error}, compared with an average"
         f" of {paper.MAE:g} in the paper, and is at most {exact(tolerance)} in {within} of them."
         f" Decay to a constant, with one more parameter, has median error {rival}."
-        f"{_against_constant(similarity)} {negative} of all cosines are negative."
+        f"{_against_constant(similarity)}{_rank_or_lag(tree)} {negative} of all cosines are"
+        " negative."
     )
     if not bool(known.any()) and not sees_sink(similarity):
         return text + " No KV head has both a fitted decay and a visible sink."
@@ -165,6 +166,28 @@ def _against_constant(similarity: xr.Dataset) -> str:
     return (
         " On held-out documents exponential decay predicts cosines better than a constant does in"
         f" {exponential} KV heads, and decay to a constant in {offset} (paired tests at 95%)."
+    )
+
+
+def _rank_or_lag(tree: xr.DataTree) -> str:
+    """Say whether cosines depend on the lag or on the rank of the weight; "" without the test."""
+    if "amended" not in tree.children:
+        return ""
+    data = tree["amended"].to_dataset()
+    forms, chosen = list(map(str, data["cosine_form"].values)), data["cosine_chosen"].values
+    heads = int((chosen >= 0).sum())
+    if not heads:
+        return ""
+    counts = {form: int((chosen == index).sum()) for index, form in enumerate(forms)}
+    lag = counts["exponential"] + counts["offset"]
+    better, worse = (
+        int((data[name] <= SIGNIFICANCE).sum()) for name in ("rank_over_lag_p", "lag_over_rank_p")
+    )
+    return (
+        " On held-out documents the preferred form of the cosine contains the lag and the rank of"
+        f" the attention weight in {counts['rank_and_lag']} of {heads} heads, only the rank in"
+        f" {counts['rank']}, only the lag in {lag} and neither in {counts['constant']}. Rank alone"
+        f" predicts better than lag alone in {better}, and worse in {worse} (paired tests at 95%)."
     )
 
 

@@ -20,6 +20,7 @@ from reports.tables.table import Table
 from reports.tables.writing import DOCUMENT, write_table
 from reports.topics import (
     ablation,
+    amended,
     assumptions,
     bounds,
     contributions,
@@ -38,16 +39,18 @@ from reports.topics import (
 from reports.topics.entry import Entry
 
 _FIGURES: Final = (
-    *("idea", "claims", "norms", "similarity", "weights", "rivals", "separability", "sphere"),
+    *("idea", "claims", "norms", "similarity", "rank_and_lag", "weights", "rivals"),
+    *("separability", "sphere"),
     *("coverage", "costs", "heads", "sink", "regimes", "contributions", "regime_depth"),
     *("regime_curves", "effective", "effective_layers", "ablation", "normaliser", "predictive"),
     "ladder",
 )
 _TABLES: Final = (
     *("scoreboard", "verdicts", "verdict_layers", "verdict_heads", "norms", "compressed"),
-    *("sinks", "sink_tokens", "similarity", "weights", "rivals", "depth", "pooled"),
+    *("sinks", "sink_tokens", "similarity", "cosine_forms", "amended"),
+    *("weights", "rivals", "depth", "pooled"),
     *("separability", "coverage_by_range", "coverage", "costs_by_n", "ingredients"),
-    *("predictive", "predictive_check", "sink"),
+    *("predictive", "predictive_check", "amended_prediction", "sink"),
     *("regimes", "regime_sweep", "separable", "effective", "effective_sets", "effective_curves"),
     *("head_function", "head_prediction", "head_needs", "budgets", "regime_cuts", "contexts"),
     *(
@@ -64,7 +67,7 @@ _TABLES: Final = (
 """Names in the report's order."""
 
 TOPICS: Final = (
-    *(verdicts, assumptions, sinks, rivals, pooled, separability, bounds, predictive),
+    *(verdicts, assumptions, sinks, amended, rivals, pooled, separability, bounds, predictive),
     *(sink_and_regimes, contributions, effective, ablation, normaliser, kinds, heads),
 )
 """Modules of topics."""

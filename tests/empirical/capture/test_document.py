@@ -22,7 +22,7 @@ from empirical.capture import source as source_module
 from empirical.capture.identity import execution
 from empirical.capture.layer_view import Later, fetched, to_host
 from empirical.capture.measuring import Document
-from empirical.capture.observers import Baselines, Geometry, QueryMeans, Sinks
+from empirical.capture.observers import Baselines, Geometry, QueryMeans, Ranks, Sinks
 from empirical.capture.source import Tapped
 from empirical.errors import InputError
 from empirical.sources.queries import Queries
@@ -31,7 +31,7 @@ from empirical.tap import interface
 from empirical.tap.parity import Parity
 from empirical.tap.tap import tap
 
-EVERY = [Geometry(named=((1, 2), (3, 0))), Sinks(), QueryMeans()]
+EVERY = [Geometry(named=((1, 2), (3, 0))), Sinks(), Ranks(), QueryMeans()]
 LITTLE: dict[str, Any] = {"documents": 1, "observers": [Geometry()], "n": np.array([1, 2])}
 ON_DEVICE = {
     **{"family": "gpt_oss", "documents": 1, "queries": Queries.read("last:4", 40)},

@@ -80,7 +80,7 @@ def test_only_the_damaged_document_is_measured_again(run: Path, text_folder: Pat
         f"  document '{text_folder / 'text 1.txt'}': measured again",
     ]
     assert lines[-1].startswith(
-        f"run: {run / 'run.zarr'} is sound: 3 documents; /control, /envelope"
+        f"run: {run / 'run.zarr'} is sound: 3 documents; /amended, /control, /envelope"
     )
     assert "1/1 documents" in result.stderr
     assert contents(run) == before

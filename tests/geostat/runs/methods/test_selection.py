@@ -93,7 +93,14 @@ def test_a_selection_of_a_selection_and_of_everything(run: xr.DataTree):
 def test_a_selection_of_documents_keeps_the_measurement_only(run: xr.DataTree):
     names = run["capture"]["document"].values.tolist()
     part = run.geostat.sel(document=names[1:])
-    assert set(part.children) <= {"capture", "null", "queries", "sinks", "measured_envelope"}
+    assert set(part.children) <= {
+        "capture",
+        "null",
+        "queries",
+        "sinks",
+        "ranks",
+        "measured_envelope",
+    }
     assert part["capture"]["document"].values.tolist() == names[1:]
     assert [row["name"] for row in part.attrs["manifest"]["documents"]] == names[1:]
     with pytest.raises(gs.InputError, match="has no /verdicts, only /capture"):

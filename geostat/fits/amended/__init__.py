@@ -1,0 +1,1 @@
+"""Amended assumptions: what holds by rank of the attention weight."""

@@ -1,0 +1,300 @@
+"""Amended assumptions of each head: norms, similarity and residual directions by rank of the
+weight, and the class of functional sinks.
+
+The cosine of two content tokens is c(r) = c∞ + (c₁ − c∞)r^(−γ), r the lower of their ranks, where
+the paper's Assumption 2 has e^(−βk), k their lag. Forms of both kinds are compared on the same
+sampled cosines of held-out documents. Source: geostat; arXiv 2602.01893, Assumptions 1 and 2, for
+the rivals. Imports numpy and xarray.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import xarray as xr
+
+from geostat.datasets.table import quantities
+from geostat.datasets.variable import codes, combined, flags, join_heads, variables, words_along
+from geostat.fits.amended.forms import FORMS, PARAMETERS, fit, loss
+from geostat.statistics.arrays import FloatArray, ratio
+from geostat.statistics.jackknife import Estimate, document_mean, jackknife, sum_of_others
+from geostat.statistics.losses import mean_loss, mean_over_documents
+from geostat.statistics.one_standard_error import choose, gain_over
+
+HEAD: Final = ("layer", "head")
+FORM: Final = ("cosine_form", *HEAD)
+LEAST: Final = 20
+"""Pairs of a cell of two octaves below which it is left out."""
+
+FLAGS: Final = {
+    "no_octaves": "fewer than two octaves of ranks with enough pairs: no rank coherence",
+    "one_document": "one document: no standard errors, no held-out loss",
+    "no_sink": "no document has a functional sink in the head",
+    "all_sinks": "every visible token is a functional sink in some document",
+}
+RECORDS: Final = (
+    *quantities(
+        r"""
+    coherence_first | 1 | c_1 | cosine at rank 1, of different tokens | estimated
+    coherence_limit | 1 | c_\infty | cosine of tokens at low ranks | estimated
+    coherence_exponent | 1 | \gamma | exponent of the decay of cosines with rank
+    coherence_rmse | 1 | \mathrm{RMSE} | root mean squared residual over pairs of octaves
+    norm_slope | 1/octave | b_n | change of the log squared norm per octave of rank | estimated
+    dimension | 1 | d_s | effective dimension of the residual directions, as seen by the
+        representative: tr W / ŝᵀWŝ | estimated
+    repeat_cosine | 1 | \kappa | correlation of the residuals of equal tokens | estimated
+    class_norm_ratio | 1 | \lambda_S | root mean square norm of functional sinks over that of
+        content tokens | estimated
+    class_cosine | 1 | \rho_S | mean cosine of functional sinks with content tokens | estimated
+    class_share | 1 | \mathrm{P}(S) | share of documents with a functional sink in the head
+    first_share | 1 | \mathrm{P}(0 \in S) | share of documents in which the token at position 0 is
+        a functional sink
+    rank_over_lag | 1 | \Delta\mathcal{L} | held-out loss of decay with lag to a constant, minus
+        that of decay with rank
+    rank_over_lag_se | 1 | \mathrm{se}(\Delta\mathcal{L}) | its standard error over documents
+    rank_over_lag_p | 1 | p | p-value that rank predicts no better than lag, by a one-sided paired
+        t-test
+    lag_over_rank_p | 1 | p | p-value that lag predicts no better than rank, by a one-sided paired
+        t-test
+    documents | 1 | K | number of documents
+    """,
+        dims=HEAD,
+        equation="amended assumptions",
+    ),
+    *quantities(
+        r"""
+    loss_held_out | 1 | \mathcal{L}_{\mathrm{out}} | mean squared residual of sampled cosines of a
+        held-out document
+    loss_held_out_se | 1 | \mathrm{se}(\mathcal{L}_{\mathrm{out}}) | standard error over documents
+        of the held-out loss
+    within_one_se | 1 | \Delta\mathcal{L} \leq \mathrm{se} | the form's loss exceeds the lowest by
+        at most one standard error of the difference
+    clearly_lowest | 1 | \Delta\mathcal{L} > t\,\mathrm{se} | lowest held-out loss, below every
+        other form's by a paired t-test at 95%
+    """,
+        dims=FORM,
+        equation="amended assumptions",
+    ),
+    *quantities(
+        r"""
+    cosine | 1 | \overline{\cos(v_r,v_{r'})} | mean cosine of different tokens, by octave of the
+        lower rank and of the lag: mean over heads, then over documents | estimated
+    cosine_heads | 1 | - | heads with such pairs in at least one document
+    """,
+        dims=("octave", "lag_octave"),
+        equation="amended assumptions",
+    ),
+    codes(
+        "cosine_chosen",
+        "preferred form of the cosine: simplest within one standard error of the lowest loss",
+        FORMS,
+        missing="none",
+        symbol=r"\hat f",
+        equation="amended assumptions",
+        dims=HEAD,
+    ),
+    flags("flags", "why a number of a head is missing", FLAGS, HEAD),
+)
+
+
+def fit_amended(ranks: xr.Dataset) -> xr.Dataset:
+    """Fit the amended assumptions.
+
+    ranks: /ranks of a run. Returns /amended with RECORDS; errors from the document jackknife.
+    """
+    documents = ranks.sizes["document"]
+    found = parameters(ranks)
+    of_forms, of_heads = _forms(ranks)
+    sink = _cases(ranks, "class_square")
+    shares = {
+        "class_share": np.isfinite(sink).mean(axis=0),
+        "first_share": _cases(ranks, "sink_first").mean(axis=0),
+    }
+    none = np.zeros(sink.shape[1], dtype=bool)
+    raised = {
+        "no_octaves": ~np.isfinite(found["coherence_limit"][0]),
+        "one_document": none | (documents < 2),
+        "no_sink": shares["class_share"] == 0,
+        "all_sinks": (_cases(ranks, "content_tokens") == 0).any(axis=(0, 2)),
+    }
+    decays = found["coherence_first"][0] > found["coherence_limit"][0]
+    numbers: dict[str, Any] = {
+        **{name: _estimate(found[name]) for name in ESTIMATED},
+        "coherence_exponent": np.where(decays, found["coherence_exponent"][0], np.nan),
+        "coherence_rmse": found["coherence_rmse"][0],
+        "class_norm_ratio": document_mean(_norm_ratio(ranks)),
+        "class_cosine": document_mean(_cases(ranks, "class_cosine")),
+        "documents": np.full(none.shape, documents),
+        "flags": combined(raised, tuple(FLAGS)),
+    }
+    whole = join_heads(RECORDS, [numbers | shares | of_heads | of_forms], ranks.sizes["head"])
+    octaves = {name: ranks[name].variable for name in ("octave", "lag_octave") if name in ranks}
+    forms = words_along("cosine_form", FORMS, "form of the cosine")
+    return xr.Dataset(
+        variables(RECORDS, whole | _by_rank_and_lag(ranks)),
+        coords={"cosine_form": forms} | octaves,
+        attrs={"long_name": "amended assumptions, by rank of the weight", "documents": documents},
+    )
+
+
+ESTIMATED: Final = (
+    *("coherence_first", "coherence_limit", "norm_slope", "dimension", "repeat_cosine"),
+)
+"""Parameters of `parameters` with a standard error."""
+
+
+def parameters(ranks: xr.Dataset) -> dict[str, FloatArray]:
+    """Return the parameters of each head from all documents and from all but one, (replicate,
+    case), a case for each head, by name of RECORDS; and `square`, the mean squared norm by octave.
+    """
+    square, slope = _norms(ranks)
+    return (
+        {"square": square, "norm_slope": slope}
+        | _coherence(ranks, square)
+        | {
+            "dimension": ratio(1.0, _others(_cases(ranks, "residual_along_s"))),
+            "class_norm_ratio": _others(_norm_ratio(ranks)),
+            "class_cosine": _others(_cases(ranks, "class_cosine")),
+        }
+    )
+
+
+def _cases(ranks: xr.Dataset, name: str) -> FloatArray:
+    """Return a variable of /ranks as (document, case, ...), a case for each head."""
+    values = ranks[name].values.astype(np.float64)
+    return values.reshape(values.shape[0], -1, *values.shape[3:])
+
+
+def _pooled(total: FloatArray) -> FloatArray:
+    """Return sums over documents: all, then all but one; (replicate, ...)."""
+    return np.concatenate([total.sum(axis=0)[None], sum_of_others(total)])
+
+
+def _means(ranks: xr.Dataset, mean: str, count: str) -> tuple[FloatArray, FloatArray]:
+    """Return means weighted by their counts, over all documents and all but one, and the counts."""
+    counts = _cases(ranks, count)
+    total = np.where(counts > 0, np.nan_to_num(_cases(ranks, mean)) * counts, 0.0)
+    pooled = _pooled(counts)
+    return ratio(_pooled(total), pooled), pooled
+
+
+def _estimate(replicates: FloatArray) -> Estimate:
+    """Return the jackknife of (replicate, case): all documents, then all but one."""
+    return jackknife(replicates[0], replicates[1:])
+
+
+def _others(values: FloatArray) -> FloatArray:
+    """Return the mean over all documents, then over all but one, ignoring NaN."""
+    known = np.isfinite(values)
+    return ratio(_pooled(np.where(known, values, 0.0)), _pooled(known.astype(np.float64)))
+
+
+def _norms(ranks: xr.Dataset) -> tuple[FloatArray, FloatArray]:
+    """Return the mean squared norms by octave, (replicate, case, octave), and the slope of their
+    logarithm, (replicate, case).
+    """
+    square, count = _means(ranks, "octave_square", "octave_tokens")
+    known = (count > 0) & (square > 0)
+    log = np.log(np.where(known, square, 1.0))
+    octave = np.arange(log.shape[-1], dtype=np.float64)
+    weight = known.astype(np.float64)
+
+    def mean(values: FloatArray) -> FloatArray:
+        return ratio((weight * values).sum(axis=-1), weight.sum(axis=-1))[..., None]
+
+    centred = octave - mean(np.broadcast_to(octave, log.shape))
+    slope = ratio(
+        (weight * centred * (log - mean(log))).sum(axis=-1), (weight * centred**2).sum(axis=-1)
+    )
+    return np.where(known, square, np.nan), slope
+
+
+def _norm_ratio(ranks: xr.Dataset) -> FloatArray:
+    """Return the norm of functional sinks over that of content tokens, (document, case)."""
+    count = _cases(ranks, "octave_tokens")
+    total = np.nansum(_cases(ranks, "octave_square") * count, axis=-1)
+    return np.sqrt(ratio(_cases(ranks, "class_square"), ratio(total, count.sum(axis=-1))))
+
+
+def _coherence(ranks: xr.Dataset, square: FloatArray) -> dict[str, FloatArray]:
+    """Return the parameters of rank coherence, its residual, and the correlation of residuals of
+    equal tokens.
+    """
+    product, pairs = _means(ranks, "octave_product", "octave_pairs")
+    octaves = square.shape[-1]
+    scale = np.sqrt(square[..., :, None] * square[..., None, :])
+    cosine = ratio(product, scale).reshape(-1, octaves**2)
+    weight = (np.isfinite(cosine) & (pairs.reshape(cosine.shape) > LEAST)).astype(np.float64)
+    several = weight.reshape(-1, octaves, octaves).any(axis=1).sum(axis=1) > 1
+    weight *= several[:, None]
+    lower = np.maximum.outer(np.arange(octaves), np.arange(octaves)).ravel()
+    lag = np.zeros_like(lower)
+    fitted = fit("rank", cosine, weight, lower, lag)
+    limit, rank, gamma, squares = (
+        array.reshape(square.shape[:2])
+        for array in (
+            fitted.limit,
+            fitted.rank,
+            fitted.gamma,
+            loss(fitted, cosine, weight, lower, lag),
+        )
+    )
+    product, _ = _means(ranks, "equal_product", "equal_pairs")
+    count = _pooled(_cases(ranks, "octave_tokens"))
+    mean_square = ratio(np.nansum(square * count, axis=-1), count.sum(axis=-1))
+    low = limit + rank * LOW**-gamma
+    repeat = ratio(ratio(product, mean_square) - low, np.maximum(1 - low, 0.05))
+    return {
+        "coherence_first": limit + rank,
+        "coherence_limit": limit,
+        "coherence_exponent": gamma,
+        "coherence_rmse": np.sqrt(squares),
+        "repeat_cosine": repeat.clip(0.0, 0.99),
+    }
+
+
+LOW: Final = 190.0
+"""Rank at which the cosine of different tokens is compared with that of equal ones: octave 7."""
+
+
+def _forms(ranks: xr.Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Compare forms of the cosine by rank and by lag on held-out documents."""
+    cosine, count = _cases(ranks, "lag_cosine"), _cases(ranks, "lag_pairs")
+    documents, cases, octaves, lags = cosine.shape
+    total = np.where(count > 0, np.nan_to_num(cosine) * count, 0.0)
+    cells = [octave.ravel() for octave in np.indices((octaves, lags))]
+    size = octaves * lags
+    rest, rest_count = sum_of_others(total).reshape(-1, size), sum_of_others(count)
+    rest_count = rest_count.reshape(-1, size)
+    held_out = []
+    for form in FORMS:
+        fitted = fit(form, ratio(rest, rest_count), rest_count, *cells)
+        of_form = loss(fitted, cosine.reshape(-1, size), count.reshape(-1, size), *cells)
+        held_out.append(of_form.reshape(documents, cases))
+    losses = np.stack(held_out)
+    choice = choose(losses, np.full(losses.shape[::2], np.nan), PARAMETERS)
+    mean, se = mean_loss(np.moveaxis(losses, 1, 0))
+    rank, offset = (losses[FORMS.index(form)] for form in ("rank", "offset"))
+    gain, gain_se, p = gain_over(offset, rank)
+    of_forms = {
+        "loss_held_out": mean,
+        "loss_held_out_se": se,
+        "within_one_se": choice.within,
+        "clearly_lowest": choice.clear,
+    }
+    return of_forms, {
+        "rank_over_lag": gain,
+        "rank_over_lag_se": gain_se,
+        "rank_over_lag_p": p,
+        "lag_over_rank_p": gain_over(rank, offset)[2],
+        "cosine_chosen": choice.chosen,
+    }
+
+
+def _by_rank_and_lag(ranks: xr.Dataset) -> dict[str, Any]:
+    """Return the mean cosine over heads by octave of the lower rank and of the lag."""
+    cosine = _cases(ranks, "lag_cosine")
+    means = [mean_over_documents(of_document) for of_document in cosine]
+    heads = np.isfinite(cosine).any(axis=0).sum(axis=0)
+    return {"cosine": document_mean(np.stack(means)), "cosine_heads": heads}

@@ -1,0 +1,302 @@
+"""Separability predicted by the amended assumptions, scored against measured heads.
+
+Every analysed query is drawn at its own weights (those kept at about 50 ranks, interpolated), with
+parameters of the head from the other documents. Rungs of comparison: one curve for all heads; one
+cosine for all pairs, with the sink at position 0 and the head size as dimension (Model G with an
+offset); the amended assumptions; the same head measured on the other documents. Source: geostat.
+Imports theory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import xarray as xr
+
+from empirical.schema import Quantity
+from geostat.datasets.overlap import Progress
+from geostat.datasets.separability import LETTERS, STATISTICS
+from geostat.datasets.variable import sizes_along, variables, words_along
+from geostat.errors import InputError
+from geostat.fits.amended.fit import LOW, parameters
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.jackknife import leave_one_out_mean
+from theory.editions.fitted import RankParameters, fitted
+from theory.editions.sharp.sharp_law import in_threads
+
+RUNGS: Final = ("one curve", "one cosine", "amended", "same head")
+"""Predictions, from the simplest: `RUNG_WORDS` explains them."""
+SMALLEST, LARGEST, POINTS = 2, 256, 23
+DRAWS: Final = 4
+"""Draws of each query."""
+
+_MEANS: Final = {
+    "r2": ("share of the variance of {} between head means explained", "R^2"),
+    "r2_documents": ("share of the variance of {} between heads and documents explained", "R^2_k"),
+    "mae": ("mean absolute error of head means of {}", r"\overline{|e|}"),
+    "bias": ("mean of predicted minus measured {}", r"\bar e"),
+}
+_HEAD: Final = ("layer", "head", "n_fitted")
+VARIABLES: Final = tuple(
+    record
+    for name in STATISTICS
+    for record in (
+        Quantity(name, f"measured {name}", symbol=LETTERS[name], dims=_HEAD),
+        Quantity(
+            f"{name}_fitted",
+            f"{name} predicted by the amended assumptions",
+            symbol=rf"\mathbb{{E}}{LETTERS[name]}",
+            dims=_HEAD,
+        ),
+        *(
+            Quantity(f"{name}_{part}", words.format(name), symbol=symbol, dims=("rung",))
+            for part, (words, symbol) in _MEANS.items()
+        ),
+    )
+)
+"""Variables of /fitted."""
+
+
+def fitted_separability(
+    tree: xr.DataTree, *, draws: int = DRAWS, seed: int = 0, progress: Progress | None = None
+) -> xr.Dataset:
+    """Predict every head of a run from the other documents, and score the predictions.
+
+    Returns /fitted: measured and predicted head means, and the scores of RUNGS over heads and N
+    from 2 to 256.
+
+    Raises:
+        InputError: for a run without /ranks, with one document, or without a size in that range.
+    """
+    if "ranks" not in tree.children:
+        raise InputError(
+            "the run has no /ranks, expected weights and values by rank. Capture it again with this"
+            " version of geostat."
+        )
+    ranks, capture = tree["ranks"].to_dataset(), tree["capture"].to_dataset()
+    if ranks.sizes["document"] < 2:
+        raise InputError(
+            "the run has one document, expected at least 2: parameters come from the others."
+            " Capture more with --documents."
+        )
+    n, truth = _measured(tree)
+    predicted = np.full((2, *truth.shape), np.nan)
+    found = parameters(ranks)
+    layers, heads = ranks.sizes["layer"], ranks.sizes["head"]
+    of_layer = partial(_of_head, ranks, capture, found, n, draws, seed)
+    for layer in range(layers):
+        cells = [(layer, head) for head in range(heads)]
+        for (_, head), values in zip(cells, in_threads(of_layer, cells), strict=True):
+            predicted[:, :, :, layer, head] = values
+        if progress is not None:
+            progress((layer + 1) / layers)
+    return _scored(n, truth, predicted).assign_attrs(draws=draws, seed=seed)
+
+
+def _measured(tree: xr.DataTree) -> tuple[np.ndarray, FloatArray]:
+    """Return sizes N, and measured P and R, means over queries: (statistic, document, layer, head,
+    n).
+    """
+    queried = "queries" in tree.children
+    data = tree["queries" if queried else "capture"].to_dataset()
+    sizes = data["n"].values.astype(np.int64)
+    inside = sizes[(sizes >= SMALLEST) & (sizes <= LARGEST)]
+    if not inside.size:
+        raise InputError(
+            f"the run has no size N from {SMALLEST} to {LARGEST}. Capture it with --n default."
+        )
+    wanted = np.geomspace(SMALLEST, LARGEST, 4 * POINTS)
+    places = np.unique(np.abs(inside[:, None] - wanted).argmin(axis=0))
+    n = inside[places[np.unique(np.linspace(0, len(places) - 1, POINTS).round().astype(int))]]
+    order = ("document", "layer", "head", "n")
+    curves = [data[name].sel(n=n).transpose(*order).values for name in STATISTICS]
+    return n, np.stack(curves).astype(np.float64)
+
+
+OF_QUERY: Final = ("log_weight", "sink_log_weight", "content_tokens")
+OF_HEAD: Final = (*OF_QUERY, "octave_repeats", "octave_tokens", "sink_first")
+
+
+def _of_head(
+    ranks: xr.Dataset,
+    capture: xr.Dataset,
+    found: dict[str, FloatArray],
+    n: np.ndarray,
+    draws: int,
+    seed: int,
+    cell: tuple[int, int],
+) -> FloatArray:
+    """Return P and R of one head: (one cosine or amended, statistic, document, n)."""
+    layer, head = cell
+    case, documents = layer * ranks.sizes["head"] + head, ranks.sizes["document"]
+    kept, dimension = ranks["rank"].values, float(capture.attrs["dimension"])
+    of_head = {name: ranks[name].values[:, layer, head] for name in OF_HEAD}
+    values = np.full((2, len(STATISTICS), documents, len(n)), np.nan)
+    for document in range(documents):
+        own = {name: array[1 + document, case] for name, array in found.items()}
+        if not np.isfinite(own["coherence_limit"]) or not own["dimension"] > 0:
+            continue
+        others = np.arange(documents) != document
+        repeats = of_head["octave_repeats"][others].sum(axis=0)
+        repeats = repeats / np.maximum(of_head["octave_tokens"][others].sum(axis=0), 1)[:, None]
+        by_query = []
+        for query in range(ranks.sizes["query"]):
+            draw = np.random.default_rng((seed, case, document, query))
+            rows = {name: of_head[name][document, query] for name in OF_QUERY}
+            row = Row.of(rows, kept, own, bool(of_head["sink_first"][document]))
+            if row is not None:
+                leaders = row.leaders(repeats, draw)
+                models = row.one_cosine(own, dimension), row.amended(own, leaders)
+                by_query.append([_drawn(row, model, n, draws, draw) for model in models])
+        if by_query:
+            values[:, :, document] = np.mean(by_query, axis=0)
+    return values
+
+
+def _drawn(
+    row: Row, model: dict[str, Any], n: np.ndarray, draws: int, draw: np.random.Generator
+) -> FloatArray:
+    seed = int(draw.integers(2**31))
+    found = fitted(row.alpha, row.norms, n=n, draws=draws, seed=seed, **model)
+    return np.stack([getattr(found, name) for name in STATISTICS])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One query of a head: its tokens by descending weight, content by rank apart from sinks."""
+
+    alpha: FloatArray
+    norms: FloatArray
+    is_sink: BoolArray
+    first: bool
+    """Whether the token at position 0 is a functional sink; it is taken as the heaviest."""
+
+    @classmethod
+    def of(
+        cls, rows: dict[str, Any], kept: np.ndarray, own: dict[str, Any], first: bool
+    ) -> Row | None:
+        """Return a query from its weights at the kept ranks; None without content tokens."""
+        count, logs = int(rows["content_tokens"]), rows["log_weight"].astype(np.float64)
+        if not count:
+            return None
+        known = np.isfinite(logs)
+        at, rank = np.minimum(kept, count)[known], np.arange(1, count + 1)
+        content = np.exp(np.interp(np.log(rank), np.log(at), logs[known]))
+        sinks = rows["sink_log_weight"][np.isfinite(rows["sink_log_weight"])].astype(np.float64)
+        alpha = np.concatenate([np.exp(sinks), content])
+        square = own["square"][np.log2(rank).astype(int)]
+        mean = np.nanmean(own["square"])
+        lengths = np.sqrt(np.where(np.isfinite(square), square, mean))
+        short = own["class_norm_ratio"] if own["class_norm_ratio"] > 0 else 1.0
+        norms = np.concatenate([np.full(len(sinks), short * np.sqrt(mean)), lengths])
+        order = np.argsort(-alpha, kind="stable")
+        is_sink = np.arange(len(alpha)) < len(sinks)
+        return cls(alpha=alpha[order], norms=norms[order], is_sink=is_sink[order], first=first)
+
+    def leaders(self, repeats: FloatArray, draw: np.random.Generator) -> np.ndarray:
+        """Draw for each token an equal one of larger weight, −1 for none; `repeats`: share of an
+        octave's tokens with an equal token of higher rank, by the octave of the highest.
+        """
+        place = np.flatnonzero(~self.is_sink)  # of content, by rank
+        rank = np.arange(1, len(place) + 1)
+        octave = np.log2(rank).astype(int)
+        cumulative = repeats.cumsum(axis=1)[octave]
+        wanted = draw.random(len(rank))[:, None]
+        above = (wanted >= cumulative).sum(axis=1)
+        low = 2**above
+        high = np.minimum(2 * low, rank)  # ranks low to high − 1
+        has = (above < repeats.shape[1]) & (high > low)
+        chosen = low + (draw.random(len(rank)) * np.maximum(high - low, 1)).astype(int)
+        out = np.full(len(self.alpha), -1)
+        out[place[has]] = place[chosen[has] - 1]
+        while (again := (out >= 0) & (out[out] >= 0)).any():  # a leader has none of its own
+            out[again] = out[out[again]]
+        return out
+
+    def amended(self, own: dict[str, Any], leaders: np.ndarray) -> dict[str, Any]:
+        """Return the arguments of `fitted` for the amended assumptions."""
+        parameters_of_head = RankParameters(
+            first=float(np.clip(own["coherence_first"], 0.0, 1.0)),
+            limit=float(np.clip(own["coherence_limit"], 0.0, 1.0)),
+            gamma=float(own["coherence_exponent"]),
+            rho=_cosine(own),
+            dimension=float(own["dimension"]),
+            repeat=float(np.nan_to_num(own["repeat_cosine"])),
+        )
+        return {"sinks": self.is_sink, "parameters": parameters_of_head, "leaders": leaders}
+
+    def one_cosine(self, own: dict[str, Any], dimension: float) -> dict[str, Any]:
+        """Return the arguments of `fitted` for one cosine of all pairs."""
+        excess = (own["coherence_first"] - own["coherence_limit"]) * LOW ** -own[
+            "coherence_exponent"
+        ]
+        cosine = float(np.clip(own["coherence_limit"] + excess, 0.0, 1.0))
+        parameters_of_head = RankParameters(
+            first=cosine, limit=cosine, gamma=1.0, rho=_cosine(own), dimension=dimension
+        )
+        sinks = np.zeros_like(self.is_sink)
+        sinks[np.flatnonzero(self.is_sink)[:1]] = self.first
+        return {"sinks": sinks, "parameters": parameters_of_head}
+
+
+def _cosine(own: dict[str, Any]) -> float:
+    return float(np.clip(np.nan_to_num(own["class_cosine"]), -1.0, 1.0))
+
+
+def _scored(n: np.ndarray, truth: FloatArray, predicted: FloatArray) -> xr.Dataset:
+    """Return /fitted from measured P and R, (statistic, document, layer, head, n), and those of the
+    two models.
+    """
+    known = np.isfinite(truth) & np.isfinite(predicted).all(axis=0)
+    truth = np.where(known, truth, np.nan)
+    numbers: dict[str, Any] = {}
+    for index, name in enumerate(STATISTICS):
+        of = truth[index]
+        model = np.where(known[index], predicted[:, index], np.nan)
+        one_curve = np.where(known[index], np.nanmean(of, axis=(0, 1, 2)), np.nan)
+        scores = [_scores(of, rung) for rung in (one_curve, *model)]
+        scores.append(_of_same_head(of))
+        for part in _MEANS:
+            numbers[f"{name}_{part}"] = np.array([score[part] for score in scores])
+        numbers[name] = np.nanmean(of, axis=0)
+        numbers[f"{name}_fitted"] = np.nanmean(model[1], axis=0)
+    return xr.Dataset(
+        variables(VARIABLES, numbers),
+        coords={
+            "n_fitted": sizes_along("n_fitted", n),
+            "rung": words_along("rung", RUNGS, "prediction"),
+        },
+        attrs={"long_name": "separability predicted by the amended assumptions"},
+    )
+
+
+def _scores(truth: FloatArray, predicted: FloatArray) -> dict[str, float]:
+    """Return the scores of one prediction, both (document, layer, head, n)."""
+    mean, expected = np.nanmean(truth, axis=0), np.nanmean(predicted, axis=0)
+    error = expected - mean
+    return {
+        "r2": _explained(mean, expected),
+        "r2_documents": _explained(truth, predicted),
+        "mae": float(np.nanmean(np.abs(error))),
+        "bias": float(np.nanmean(error)),
+    }
+
+
+def _of_same_head(truth: FloatArray) -> dict[str, float]:
+    """Return the scores of a head's own measurements: of one half of the documents for the other,
+    both ways, and of all others for each document.
+    """
+    halves = [np.nanmean(truth[first::2], axis=0)[None] for first in (0, 1)]
+    of_means = [_scores(one, other) for one, other in (halves, halves[::-1])]
+    mean = {part: float(np.mean([score[part] for score in of_means])) for part in _MEANS}
+    return mean | {"r2_documents": _explained(truth, leave_one_out_mean(truth))}
+
+
+def _explained(truth: FloatArray, predicted: FloatArray) -> float:
+    """Return the share of variance explained, about the mean curve: (..., layer, head, n)."""
+    curve = np.nanmean(truth, axis=tuple(range(truth.ndim - 1)))
+    spread = np.nansum((truth - curve) ** 2)
+    return float(1 - np.nansum((predicted - truth) ** 2) / spread) if spread > 0 else np.nan

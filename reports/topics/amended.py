@@ -1,0 +1,218 @@
+"""Amended assumptions: similarity by rank of the attention weight and by lag, and the parameters by
+rank of each head.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from reports.figures import style
+from reports.figures.plan import Caption, Numbers, planned
+from reports.run import Run, each
+from reports.statistics import quartiles
+from reports.tables.table import (
+    Cell,
+    Column,
+    Table,
+    between,
+    header,
+    mixed,
+    number,
+    numbers,
+    symbol,
+    text,
+    whole,
+)
+
+GROUPS: Final = ((0, 1), (2, 3), (4, 5), (6, 7), (8, 30))
+"""First and last octave of the ranks drawn as one line."""
+
+COLOURS: Final = (style.BLACK, style.BLUE, style.SKY, style.ORANGE, style.VERMILLION)
+
+FORMS: Final = {
+    "constant": "$c$",
+    "rank": r"$c_\infty + (c_1-c_\infty)r^{-\gamma}$",
+    "exponential": r"$e^{-\beta k}$",
+    "offset": r"$c + (1-c)e^{-\beta k}$",
+    "rank_and_lag": r"$c_\infty + a r^{-\gamma} + b e^{-\beta k}$",
+}
+"""Formula of each form."""
+
+PARAMETERS: Final = (
+    *("coherence_first", "coherence_limit", "coherence_exponent", "norm_slope", "dimension"),
+    *("repeat_cosine", "class_norm_ratio", "class_cosine"),
+)
+
+
+def figure_rank_and_lag(axes: Axes, run: Run) -> Axes:
+    """Draw the mean cosine of two value vectors over their lag, one line for each range of the
+    lower rank of their weights.
+    """
+    data = run.needed("amended")
+    cosine, low, high = (data[f"cosine{end}"].values for end in ("", "_lower", "_upper"))
+    lag = 2.0 ** data["lag_octave"].values
+    for (first, last), colour in zip(GROUPS, COLOURS, strict=True):
+        rows = slice(first, last + 1)
+        if not np.isfinite(cosine[rows]).any():
+            continue
+        octaves = np.flatnonzero(np.isfinite(cosine[rows]).any(axis=1)) + first
+        level, bottom, top = (_mean(array[rows]) for array in (cosine, low, high))
+        end = 2 ** (int(octaves[-1]) + 1) - 1
+        label = f"lower rank {2**first} to {end:,}"
+        axes.fill_between(lag, bottom, top, color=colour, alpha=0.15, linewidth=0)
+        axes.plot(lag, level, color=colour, marker="o", markersize=3, label=label)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(lag, [f"{int(value):,}" for value in lag])
+    axes.set_xticks([], minor=True)
+    axes.set(xlabel="lag $k$, from", ylabel="mean cosine")
+    axes.set_title("Similarity by lag and by rank of the weight")
+    style.legend_below(axes, columns=2)
+    return axes
+
+
+def _mean(rows: np.ndarray) -> np.ndarray:
+    """Return the mean over rows with a value; NaN without any."""
+    known = np.isfinite(rows)
+    total = np.where(known, rows, 0.0).sum(axis=0)
+    return np.divide(total, known.sum(axis=0), out=np.full(total.shape, np.nan), where=known.any(0))
+
+
+@planned(
+    figure_rank_and_lag,
+    "Does similarity depend on distance or on rank?",
+    3.6,
+    grid=(1, 1),
+    group="amended",
+)
+def caption_rank_and_lag(run: Run) -> Caption:
+    """Return the caption of similarity by rank and by lag."""
+    data = run.needed("amended")
+    say = Numbers()
+    description = (
+        "Mean cosine of the value vectors of two different tokens, over their lag (octaves), by the"
+        " lower of the ranks of their attention weights; functional sinks are left out. Pairs are"
+        f" sampled at about 50 ranks of up to four queries of {run.counted('document')}. Lines:"
+        f" means over {run.counted('head')} and over octaves of rank; bands: 95% intervals over"
+        " documents. Look for: falling lines (similarity depends on distance), or flat lines at"
+        " different heights (it depends on rank)."
+    )
+    forms, chosen = list(map(str, data["cosine_form"].values)), data["cosine_chosen"].values
+    heads = int((chosen >= 0).sum())
+    if not heads:
+        return Caption(description, "", say.all)
+
+    def chosen_in(*names: str) -> str:
+        return say.whole(
+            f"heads with {' or '.join(names)}",
+            sum(int((chosen == forms.index(name)).sum()) for name in names),
+        )
+
+    finding = (
+        f"The form preferred on held-out documents contains both in {chosen_in('rank_and_lag')} of"
+        f" {say.counted('heads', heads, 'head')}, only the rank in {chosen_in('rank')}, only the"
+        f" lag in {chosen_in('exponential', 'offset')}, and neither in {chosen_in('constant')}."
+    )
+    return Caption(description, finding, say.all)
+
+
+def tables(run: Run) -> list[Table]:
+    """Return the tables of forms of the cosine and of parameters; none without /amended."""
+    data, predicted = run.group("amended"), run.group("fitted")
+    if data is None:
+        return []
+    return [
+        _forms(run, data),
+        _parameters(run, data),
+        *([_prediction(run, predicted)] if predicted is not None else []),
+    ]
+
+
+def _forms(run: Run, data: xr.Dataset) -> Table:
+    """Return the table of forms of the cosine."""
+    chosen = data["cosine_chosen"].values
+    rows: list[list[Cell]] = []
+    for index, form in enumerate(map(str, data["cosine_form"].values)):
+        of_form = data.sel(cosine_form=form)
+        rows.append(
+            [
+                mixed(FORMS[form]),
+                whole(float((chosen == index).sum())),
+                whole(float(of_form["clearly_lowest"].sum())),
+                between(*quartiles(np.sqrt(of_form["loss_held_out"]))),
+            ]
+        )
+    caption = (
+        "Forms of the mean cosine of two different tokens, k their lag and r the lower of the ranks"
+        " of their weights, on the same sampled pairs of held-out documents (leave-one-out over"
+        f" {run.counted('document')}). Chosen: the form with the fewest parameters within one"
+        " standard error of the lowest loss, in a number of heads. Clearly lowest: every other form"
+        " has a higher loss by a one-sided paired t-test at 95%. Error: root mean squared residual"
+        " of a cell of two octaves, median over heads [quartiles]."
+    )
+    headers = header("form", "chosen", "clearly lowest", "held-out error")
+    return Table("cosine_forms", "Similarity by rank or by lag", caption, headers, rows, "lrrr")
+
+
+def _parameters(run: Run, data: xr.Dataset) -> Table:
+    """Return the table of parameters."""
+    rows = []
+    for name in PARAMETERS:
+        values = data[name]
+        error = data.get(f"{name}_se")
+        rows.append(
+            [
+                symbol(str(values.attrs["symbol"])),
+                text(str(values.attrs["long_name"])),
+                between(*quartiles(values)),
+                number(float(error.median()), digits=2) if error is not None else text("–"),
+                whole(float(values.notnull().sum())),
+            ]
+        )
+    caption = (
+        "Parameters by rank of the attention weight: median over heads [quartiles], median standard"
+        f" error over {run.counted('document')}, and number of heads with an estimate."
+    )
+    headers = header("", "parameter", "median [quartiles]", "error", "heads")
+    return Table("amended", "Parameters by rank", caption, headers, rows, "llrrr")
+
+
+RUNGS: Final = {
+    "one curve": "one curve for all heads",
+    "one cosine": "one cosine for all pairs, head size as dimension",
+    "amended": "amended assumptions",
+    "same head": "the same head on the other documents",
+}
+"""Words of each prediction."""
+
+
+def _prediction(run: Run, data: xr.Dataset) -> Table:
+    """Return the table of predictions by rank and their rivals."""
+    columns = [
+        Column("prediction", lambda row: text(RUNGS[str(row["rung"].item())]), "l"),
+        *(
+            numbers(f"${letter}$: {words}", f"{name}_{part}", digits=2)
+            for name, letter in (("precision", "P"), ("recall", "R"))
+            for part, words in (
+                *(("r2", "$R^2$"), ("r2_documents", "by document"), ("mae", "error")),
+                ("bias", "bias"),
+            )
+        ),
+    ]
+    n = data["n_fitted"].values
+    caption = (
+        f"Precision and Recall at {len(n)} sizes N from {n[0]} to {n[-1]}, predicted from the"
+        " query’s own weights and from parameters of the head estimated from the other documents"
+        f" ({run.counted('document')}, {run.counted('head')}). $R^2$: share of the variance between"
+        " head means; by document: of the variance between heads and documents. Error: mean"
+        " absolute error of head means. Bias: mean of predicted minus measured. Predictions with a"
+        f" model are means over {data.attrs['draws']} draws of each query. The first row has no"
+        " parameter of the head; the last predicts one half of the documents by the other, and by"
+        " document each by all others."
+    )
+    return Table.of(
+        "amended_prediction", "Prediction by rank", caption, columns, each(data, "rung")
+    )
