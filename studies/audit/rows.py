@@ -340,6 +340,12 @@ def resimulate_in_doubt(
             in_doubt.append(bound.reliable & large)
     if in_doubt:
         truth.draw_again(np.any(in_doubt, axis=0), AGAIN_IN_DOUBT)
+    # rows drawn again for another reason may seem violated by chance
+    seem = [
+        _claimed(edition, bound.beyond(*truth.of_quantity(quantity), SIGMAS))
+        for (edition, quantity), bound in bounds.items()
+    ]
+    truth.draw_again(np.any(seem, axis=0), AGAIN)
 
 
 def _claimed(edition: Edition, flagged: BoolArray) -> BoolArray:

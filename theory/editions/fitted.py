@@ -3,9 +3,7 @@ not a bound.
 
 Content tokens have the cosine c(max(r, r')) of the lower of their ranks by weight; functional sinks
 share one vector; equal tokens have correlated residuals. Directions are Gaussian in d dimensions,
-as in Model G. A draw costs O(T(d + K)d) and about a fiftieth of an approximation by normal
-distances of the accuracy of `predicted`, so there is none. Source: geostat. Imports numpy; numba
-lazily.
+as in Model G. A draw at K sizes costs O(TdK). Source: geostat. Imports numpy; numba lazily.
 """
 
 from __future__ import annotations
