@@ -33,6 +33,7 @@ STUDIES: Final = (
     "search --every 30",
     "permuted",
     "norms",
+    "by_rank",
     "table_1 docs/studies/table1.md",
 )
 

@@ -53,14 +53,19 @@ def figure_rank_and_lag(axes: Axes, run: Run) -> Axes:
     lower rank of their weights.
     """
     data = run.needed("amended")
-    cosine, low, high = (data[f"cosine{end}"].values for end in ("", "_lower", "_upper"))
-    lag = 2.0 ** data["lag_octave"].values
+    heads = data["cosine_heads"].values
+    common = 2 * heads > heads.max()
+    cosine, low, high = (
+        np.where(common, data[f"cosine{end}"].values, np.nan) for end in ("", "_lower", "_upper")
+    )
+    seen = np.isfinite(cosine).any(axis=0)
+    lag = 2.0 ** data["lag_octave"].values[seen]
     for (first, last), colour in zip(GROUPS, COLOURS, strict=True):
         rows = slice(first, last + 1)
         if not np.isfinite(cosine[rows]).any():
             continue
         octaves = np.flatnonzero(np.isfinite(cosine[rows]).any(axis=1)) + first
-        level, bottom, top = (_mean(array[rows]) for array in (cosine, low, high))
+        level, bottom, top = (_mean(array[rows])[seen] for array in (cosine, low, high))
         end = 2 ** (int(octaves[-1]) + 1) - 1
         label = f"lower rank {2**first} to {end:,}"
         axes.fill_between(lag, bottom, top, color=colour, alpha=0.15, linewidth=0)
@@ -93,7 +98,8 @@ def caption_rank_and_lag(run: Run) -> Caption:
     data = run.needed("amended")
     say = Numbers()
     description = (
-        "Mean cosine of the value vectors of two different tokens, over their lag (octaves), by the"
+        "Mean cosine of the value vectors of two different tokens, over their lag (octaves, if more"
+        " than half of the heads have such pairs), by the"
         " lower of the ranks of their attention weights; functional sinks are left out. Pairs are"
         f" sampled at about 50 ranks of up to four queries of {run.counted('document')}. Lines:"
         f" means over {run.counted('head')} and over octaves of rank; bands: 95% intervals over"

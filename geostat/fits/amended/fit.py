@@ -16,7 +16,7 @@ import xarray as xr
 
 from geostat.datasets.table import quantities
 from geostat.datasets.variable import codes, combined, flags, join_heads, variables, words_along
-from geostat.fits.amended.forms import FORMS, PARAMETERS, fit, loss
+from geostat.fits.amended.forms import COHERENCE, FORMS, PARAMETERS, fit, loss
 from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, document_mean, jackknife, sum_of_others
 from geostat.statistics.losses import mean_loss, mean_over_documents
@@ -230,7 +230,7 @@ def _coherence(ranks: xr.Dataset, square: FloatArray) -> dict[str, FloatArray]:
     weight *= several[:, None]
     lower = np.maximum.outer(np.arange(octaves), np.arange(octaves)).ravel()
     lag = np.zeros_like(lower)
-    fitted = fit("rank", cosine, weight, lower, lag)
+    fitted = fit(COHERENCE, cosine, weight, lower, lag)
     limit, rank, gamma, squares = (
         array.reshape(square.shape[:2])
         for array in (

@@ -24,7 +24,10 @@ BETAS: Final = np.geomspace(1e-4, 4.0, 193)
 FORMS: Final = ("constant", "rank", "exponential", "offset", "rank_and_lag")
 PARAMETERS: Final = np.array([1, 3, 1, 2, 5])
 """Number of parameters of each form."""
+COHERENCE: Final = "coherence"
+"""The form `rank` with 0 ≤ c∞ ≤ c₁ ≤ 1, whose Gram is positive semidefinite."""
 NESTED: Final = {
+    COHERENCE: ("constant", "rank", "to_zero"),
     "rank": ("constant", "rank"),
     "rank_and_lag": ("constant", "rank", "lag", "rank_and_lag"),
 }
@@ -82,18 +85,21 @@ def fit(form: str, cosine: FloatArray, weight: FloatArray, ranks: Octaves, lags:
     """Fit a form to mean cosines, (case, cell), by weighted least squares.
 
     weight: of each cell, 0 where nothing was measured. ranks, lags: octaves of each cell.
-    Coefficients of a decay are not negative. NaN for a case with fewer cells than parameters.
+    Coefficients of a decay are not negative. NaN for a case with fewer cells than parameters, or
+    without a fit in the range of COHERENCE.
     """
     cosine = np.where(weight > 0, cosine, 0.0)
     count = len(cosine)
     best = np.full(count, np.inf)
     found = {name: np.full(count, np.nan) for name in ("limit", "rank", "gamma", "lag", "beta")}
-    enough = (weight > 0).sum(axis=1) >= PARAMETERS[FORMS.index(form)]
+    psd = form == COHERENCE
+    enough = (weight > 0).sum(axis=1) >= PARAMETERS[FORMS.index("rank" if psd else form)]
     for design in NESTED.get(form, (form,)):
         for gamma, beta in _grid(design):
             columns, fixed = _design(design, by_rank(ranks, gamma), by_lag(lags, beta))
             coefficient, squares = _least_squares(cosine - fixed, weight, columns)
-            better = enough & (coefficient[:, 1:] >= 0).all(axis=1) & (squares < best)
+            better = enough & (coefficient[:, int(not psd) :] >= 0).all(axis=1) & (squares < best)
+            better &= (coefficient.sum(axis=1) <= 1) | (not psd)
             best[better] = squares[better]
             values = _values(design, coefficient) | {"gamma": gamma, "beta": beta}
             for name, array in found.items():
@@ -103,7 +109,7 @@ def fit(form: str, cosine: FloatArray, weight: FloatArray, ranks: Octaves, lags:
 
 def _grid(design: str) -> list[tuple[float, float]]:
     """Return the exponents to try; 1 for those that a design lacks."""
-    gammas = GAMMAS if design in ("rank", "rank_and_lag") else [1.0]
+    gammas = GAMMAS if design in ("rank", "to_zero", "rank_and_lag") else [1.0]
     betas = BETAS if design in ("exponential", "offset", "lag", "rank_and_lag") else [1.0]
     if design == "rank_and_lag":
         gammas, betas = gammas[::8], betas[::8]
@@ -122,6 +128,7 @@ def _design(
     columns = {
         "constant": [one],
         "rank": [one, of_rank],
+        "to_zero": [of_rank],
         "lag": [one, of_lag],
         "rank_and_lag": [one, of_rank, of_lag],
     }
@@ -134,8 +141,9 @@ def _values(design: str, coefficient: FloatArray) -> dict[str, FloatArray | floa
         return {"limit": 0.0, "rank": 0.0, "lag": 1.0}
     if design == "offset":
         return {"limit": coefficient[:, 0], "rank": 0.0, "lag": 1 - coefficient[:, 0]}
-    names = {"lag": ("limit", "lag")}.get(design, ("limit", "rank", "lag"))
-    return {"rank": 0.0, "lag": 0.0} | dict(zip(names, coefficient.T, strict=False))
+    of_columns = {"lag": ("limit", "lag"), "to_zero": ("rank",)}
+    names = of_columns.get(design, ("limit", "rank", "lag"))
+    return {"limit": 0.0, "rank": 0.0, "lag": 0.0} | dict(zip(names, coefficient.T, strict=False))
 
 
 def _least_squares(
