@@ -24,6 +24,7 @@ from geostat.errors import InputError
 from geostat.fits.amended.fit import LOW, parameters
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import leave_one_out_mean
+from geostat.statistics.losses import mean_over_documents
 from theory.editions.fitted import RankParameters, fitted
 from theory.editions.sharp.sharp_law import in_threads
 
@@ -256,13 +257,13 @@ def _scored(n: np.ndarray, truth: FloatArray, predicted: FloatArray) -> xr.Datas
     for index, name in enumerate(STATISTICS):
         of = truth[index]
         model = np.where(known[index], predicted[:, index], np.nan)
-        one_curve = np.where(known[index], np.nanmean(of, axis=(0, 1, 2)), np.nan)
+        one_curve = np.where(known[index], _curve(of), np.nan)
         scores = [_scores(of, rung) for rung in (one_curve, *model)]
         scores.append(_of_same_head(of))
         for part in _MEANS:
             numbers[f"{name}_{part}"] = np.array([score[part] for score in scores])
-        numbers[name] = np.nanmean(of, axis=0)
-        numbers[f"{name}_fitted"] = np.nanmean(model[1], axis=0)
+        numbers[name] = mean_over_documents(of)
+        numbers[f"{name}_fitted"] = mean_over_documents(model[1])
     return xr.Dataset(
         variables(VARIABLES, numbers),
         coords={
@@ -275,13 +276,13 @@ def _scored(n: np.ndarray, truth: FloatArray, predicted: FloatArray) -> xr.Datas
 
 def _scores(truth: FloatArray, predicted: FloatArray) -> dict[str, float]:
     """Return the scores of one prediction, both (document, layer, head, n)."""
-    mean, expected = np.nanmean(truth, axis=0), np.nanmean(predicted, axis=0)
+    mean, expected = mean_over_documents(truth), mean_over_documents(predicted)
     error = expected - mean
     return {
         "r2": _explained(mean, expected),
         "r2_documents": _explained(truth, predicted),
-        "mae": float(np.nanmean(np.abs(error))),
-        "bias": float(np.nanmean(error)),
+        "mae": float(mean_over_documents(np.abs(error).ravel())),
+        "bias": float(mean_over_documents(error.ravel())),
     }
 
 
@@ -289,7 +290,7 @@ def _of_same_head(truth: FloatArray) -> dict[str, float]:
     """Return the scores of a head's own measurements: of one half of the documents for the other,
     both ways, and of all others for each document.
     """
-    halves = [np.nanmean(truth[first::2], axis=0)[None] for first in (0, 1)]
+    halves = [mean_over_documents(truth[first::2])[None] for first in (0, 1)]
     of_means = [_scores(one, other) for one, other in (halves, halves[::-1])]
     mean = {part: float(np.mean([score[part] for score in of_means])) for part in _MEANS}
     return mean | {"r2_documents": _explained(truth, leave_one_out_mean(truth))}
@@ -297,6 +298,10 @@ def _of_same_head(truth: FloatArray) -> dict[str, float]:
 
 def _explained(truth: FloatArray, predicted: FloatArray) -> float:
     """Return the share of variance explained, about the mean curve: (..., layer, head, n)."""
-    curve = np.nanmean(truth, axis=tuple(range(truth.ndim - 1)))
-    spread = np.nansum((truth - curve) ** 2)
+    spread = np.nansum((truth - _curve(truth)) ** 2)
     return float(1 - np.nansum((predicted - truth) ** 2) / spread) if spread > 0 else np.nan
+
+
+def _curve(values: FloatArray) -> FloatArray:
+    """Return the mean curve over all axes but the last."""
+    return mean_over_documents(values.reshape(-1, values.shape[-1]))

@@ -14,7 +14,7 @@ from geostat.fits.amended import prediction as module
 from geostat.fits.amended.prediction import RUNGS, fitted_separability
 
 TOKENS, DOCUMENTS, QUERIES, KINDS = 200, 24, 1, 40
-SIZES = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128])
+SIZES = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256])
 HEADS = [  # c₁, c∞, d, spread of log α
     (0.8, 0.05, 48, 2.0),
     (0.3, 0.30, 12, 1.0),
@@ -84,7 +84,7 @@ def test_drawn_heads_are_predicted(run):
         assert amended[f"{name}_r2"] > 0.7
         assert amended[f"{name}_r2"] > found[f"{name}_r2"].sel(rung="one cosine")
         assert abs(amended[f"{name}_bias"]) < 0.02
-        assert found[name].shape == found[f"{name}_fitted"].shape == (1, len(HEADS), 11)
+        assert found[name].shape == found[f"{name}_fitted"].shape == (1, len(HEADS), 12)
     again = fitted_separability(run, draws=8)
     xr.testing.assert_identical(found, again)
 
