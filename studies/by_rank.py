@@ -1,8 +1,10 @@
-"""Recovery of the amended assumptions: heads drawn from a cosine by rank, by lag, or of all pairs.
+"""Recovery of the amended assumptions: heads whose cosines depend on the rank, the lag, both or
+neither.
 
-Run: python -m studies.by_rank [--heads 60] [--documents 6] [--seed 2]
+Run: python -m studies.by_rank [--heads 60] [--documents 8] [--seed 2]
 
-Prints how often each form of the cosine is preferred, and the coverage of 95% intervals for heads
+Prints what the cosines of drawn heads are shown to depend on, with weights that do not depend on
+the position and with larger weights of recent tokens, and the coverage of 95% intervals for heads
 drawn by rank.
 """
 
@@ -19,7 +21,7 @@ from empirical.measure.queries import Row
 from empirical.measure.ranks import measure_layer
 from empirical.schema import RANKS
 from geostat.fits.amended.fit import fit_amended
-from geostat.fits.amended.forms import FORMS
+from geostat.fits.amended.forms import EFFECTS
 from theory.arrays import FloatArray
 
 TOKENS, DIMENSION = 512, 48
@@ -37,9 +39,12 @@ TRUE: Final = {
 Draw = np.random.Generator
 
 
-def weights(draw: Draw) -> FloatArray:
-    """Return lognormal weights, (token), with a sink at position 0."""
-    alpha = np.exp(2 * draw.normal(size=TOKENS))
+def weights(draw: Draw, recency: float = 0.0) -> FloatArray:
+    """Return weights, (token), with a sink at position 0: lognormal, and with `recency` larger
+    within some 20 tokens of the query.
+    """
+    recent = recency * np.exp(-np.arange(TOKENS)[::-1] / 20)
+    alpha = np.exp((2 - recency / 3) * draw.normal(size=TOKENS) + recent)
     alpha[0] = alpha.sum()
     return np.asarray(alpha / alpha.sum())
 
@@ -62,32 +67,58 @@ def by_rank(alpha: FloatArray, draw: Draw) -> FloatArray:
     return np.asarray(5 * values)
 
 
-def by_lag(alpha: FloatArray, draw: Draw) -> FloatArray:
-    """Return values whose cosine is LIMIT + (1 − LIMIT)e^(−0.05k), whatever the weights."""
-    noise = draw.normal(size=(TOKENS, DIMENSION)) / np.sqrt(DIMENSION)
+def _vectors(draw: Draw, count: int) -> FloatArray:
+    return np.asarray(draw.normal(size=(count, DIMENSION)) / np.sqrt(DIMENSION))
+
+
+def _decaying(draw: Draw, beta: float) -> FloatArray:
+    """Return vectors, (token, dimension), whose cosine is e^(−βk)."""
+    vectors = _vectors(draw, TOKENS)
     for token in range(1, TOKENS):
-        noise[token] = np.exp(-0.05) * noise[token - 1] + np.sqrt(1 - np.exp(-0.1)) * noise[token]
-    mean = draw.normal(size=DIMENSION) / np.sqrt(DIMENSION)
-    return np.asarray(np.sqrt(LIMIT) * mean + np.sqrt(1 - LIMIT) * noise)
+        vectors[token] *= np.sqrt(1 - np.exp(-2 * beta))
+        vectors[token] += np.exp(-beta) * vectors[token - 1]
+    return vectors
+
+
+def by_lag(alpha: FloatArray, draw: Draw) -> FloatArray:
+    """Return values whose cosine is 0.15 + 0.2e^(−k) + 0.15e^(−0.02k), whatever the weights."""
+    parts = [
+        (0.2, _decaying(draw, 1.0)),
+        (0.15, _decaying(draw, 0.02)),
+        (0.5, _vectors(draw, TOKENS)),
+    ]
+    return np.asarray(
+        np.sqrt(0.15) * _vectors(draw, 1) + sum(np.sqrt(share) * part for share, part in parts)
+    )
+
+
+def by_both(alpha: FloatArray, draw: Draw) -> FloatArray:
+    """Return values whose mean cosine is about that by rank, halved, plus 0.15e^(−0.3k)."""
+    return np.asarray(by_rank(alpha, draw) / 5 + np.sqrt(0.4) * _decaying(draw, 0.3))
 
 
 def alike(alpha: FloatArray, draw: Draw) -> FloatArray:
     """Return values with one mean cosine."""
-    mean, *noise = draw.normal(size=(TOKENS + 1, DIMENSION)) / np.sqrt(DIMENSION)
-    return np.asarray(np.sqrt(LIMIT) * mean + np.sqrt(1 - LIMIT) * np.array(noise))
+    return np.asarray(
+        np.sqrt(LIMIT) * _vectors(draw, 1) + np.sqrt(1 - LIMIT) * _vectors(draw, TOKENS)
+    )
 
 
-KINDS: Final = {"rank": by_rank, "offset": by_lag, "constant": alike}
-"""Functions that draw values, by the form of their cosine."""
+KINDS: Final = {"constant": alike, "rank": by_rank, "lag": by_lag, "rank_and_lag": by_both}
+"""Functions that draw values, by what their cosine depends on."""
 
 
 def drawn(
-    values_of: Callable[[FloatArray, Draw], FloatArray], heads: int, documents: int, seed: int
+    values_of: Callable[[FloatArray, Draw], FloatArray],
+    heads: int,
+    documents: int,
+    seed: int,
+    recency: float = 0.0,
 ) -> xr.Dataset:
     """Return /ranks of one layer of heads with own values, at one query of each document."""
     draw, measured = np.random.default_rng(seed), []
     for _ in range(documents):
-        alpha = np.stack([weights(draw) for _ in range(heads)])
+        alpha = np.stack([weights(draw, recency) for _ in range(heads)])
         values = np.stack([values_of(row, draw) for row in alpha])
         measured.append(measure_layer([Row(position=TOKENS - 1, first=0, alpha=alpha)], values))
     return xr.Dataset(
@@ -102,20 +133,20 @@ def drawn(
 
 
 def main() -> None:
-    """Print the preferred forms and the coverage."""
+    """Print what the cosines are shown to depend on, and the coverage."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--heads", type=int, default=60, help="number of heads of each kind")
-    parser.add_argument("--documents", type=int, default=6, help="number of documents")
+    parser.add_argument("--documents", type=int, default=8, help="number of documents")
     parser.add_argument("--seed", type=int, default=2, help="seed of the draws")
     options = vars(parser.parse_args())
-    print(f"{'drawn from':12}" + "".join(f"{form:>14}" for form in FORMS) + "   preferred in heads")
-    for kind, values_of in KINDS.items():
-        fitted = fit_amended(drawn(values_of, **options))
-        chosen = fitted["cosine_chosen"].values.ravel()
-        counts = np.bincount(chosen[chosen >= 0], minlength=len(FORMS))
-        print(f"{kind:12}" + "".join(f"{count:14}" for count in counts))
-        if kind == "rank":
-            by_rank_fit = fitted
+    print(f"{'weights':10}{'drawn from':14}" + "".join(f"{name:>14}" for name in EFFECTS))
+    for words, recency in (("any", 0.0), ("recent", 3.0)):
+        for kind, values_of in KINDS.items():
+            fitted = fit_amended(drawn(values_of, **options, recency=recency))
+            shown = fitted["depends_on"].values.ravel()
+            counts = np.bincount(shown[shown >= 0], minlength=len(EFFECTS))
+            print(f"{words:10}{kind:14}" + "".join(f"{count:14}" for count in counts))
+    by_rank_fit = fit_amended(drawn(by_rank, **options))
     print(f"{'parameter':18}{'true':>8}{'mean':>9}{'covered by 95% intervals':>27}")
     for name, truth in TRUE.items():
         value = by_rank_fit[name]

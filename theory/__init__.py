@@ -14,7 +14,7 @@ _HOME = {
     for module, names in {
         "theory.errors": ("InputError",),
         "theory.evaluate.envelopes": ("envelope", "envelopes"),
-        "theory.editions.fitted": ("Fitted", "RankParameters", "fitted"),
+        "theory.evaluate.fitted": ("RankParameters", "fitted"),
         "theory.head.projection": ("project",),
         "theory.head.results": ("Envelope", "Validity"),
         "theory.head.gram": ("LagGram", "exponential", "offset_exponential", "rank_coherence"),

@@ -69,7 +69,7 @@ def find_sinks(rows: Sequence[Row], values: ArrayLike) -> dict[str, np.ndarray]:
     heads = alpha.shape[1]
     head, kv_head = np.arange(heads), np.arange(heads) // (heads // len(norm))
     short, mean_alpha = compressed(norm, median), np.nanmean(alpha, axis=0)
-    is_sink = short[kv_head] & (mean_alpha >= MUCH / alpha.shape[2])
+    is_sink = functional_sinks(rows, values)[:, seen]
     strongest, has_sink = np.where(is_sink, mean_alpha, -1.0).argmax(axis=1), is_sink.any(axis=1)
     unit = np.divide(states, norm[..., None], out=np.zeros_like(states), where=norm[..., None] > 0)
     total = unit.sum(axis=1, dtype=np.float64)

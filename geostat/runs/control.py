@@ -54,8 +54,8 @@ def measure_control(
         tolerances: tolerances by claim, as for the run.
 
     Returns:
-        Counts of heads by answer, with dim (claim); the attributes `key_results` (lists of JSON),
-        `scoreboard` (JSON), documents, layers and seed.
+        Counts of heads by answer, with dim (claim), and depends_on of /amended; the attributes
+        `key_results` (lists of JSON), `scoreboard` (JSON), documents, layers and seed.
     """
     console.stage("untrained control")
     ids = store.read("capture")["token_id"].values[:DOCUMENTS].tolist()
@@ -93,7 +93,7 @@ def _of_results(results: Mapping[str, xr.Dataset], **attrs: Any) -> xr.Dataset:
     }
     scoreboard = [json.loads(text) for text in of_parts(summary, "scoreboard")]
     return xr.Dataset(
-        counts,
+        counts | {"depends_on": results["amended"]["depends_on"]},
         attrs={
             "long_name": "verdicts of the same architecture with initial weights",
             "key_results": list(summary.attrs["key_results"]),

@@ -173,22 +173,28 @@ def _rank_or_lag(tree: xr.DataTree) -> str:
     """Say whether cosines depend on the lag or on the rank of the weight; "" without the test."""
     if "amended" not in tree.children:
         return ""
-    data = tree["amended"].to_dataset()
-    forms, chosen = list(map(str, data["cosine_form"].values)), data["cosine_chosen"].values
-    heads = int((chosen >= 0).sum())
+    rank, lag, both, heads = _dependence(tree["amended"].to_dataset()["depends_on"])
     if not heads:
         return ""
-    counts = {form: int((chosen == index).sum()) for index, form in enumerate(forms)}
-    lag = counts["exponential"] + counts["offset"]
-    better, worse = (
-        int((data[name] <= SIGNIFICANCE).sum()) for name in ("rank_over_lag_p", "lag_over_rank_p")
-    )
+    control = tree["control"].to_dataset() if "control" in tree.children else xr.Dataset()
+    untrained = ""
+    if "depends_on" in control:
+        *of_control, total = _dependence(control["depends_on"])
+        untrained = f"; untrained model: {', '.join(map(str, of_control))} of {total}"
     return (
-        " On held-out documents the preferred form of the cosine contains the lag and the rank of"
-        f" the attention weight in {counts['rank_and_lag']} of {heads} heads, only the rank in"
-        f" {counts['rank']}, only the lag in {lag} and neither in {counts['constant']}. Rank alone"
-        f" predicts better than lag alone in {better}, and worse in {worse} (paired tests at 95%)."
+        " In predicting cosines of held-out documents the rank of the attention weight adds to the"
+        f" lag in {rank} of {heads} heads, the lag to the rank in {lag}, both in {both} (paired"
+        f" tests at 95%{untrained})."
     )
+
+
+def _dependence(shown: xr.DataArray) -> tuple[int, int, int, int]:
+    """Return the number of heads whose cosines are shown to depend on the rank, on the lag and on
+    both, and of all heads with a test.
+    """
+    values = shown.values.ravel()
+    rank, lag = values[values >= 0] & 1, values[values >= 0] & 2
+    return int((rank > 0).sum()), int((lag > 0).sum()), int((rank * lag > 0).sum()), int(rank.size)
 
 
 @statement(

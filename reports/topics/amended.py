@@ -20,6 +20,7 @@ from reports.tables.table import (
     Table,
     between,
     header,
+    missing,
     mixed,
     number,
     numbers,
@@ -34,13 +35,17 @@ GROUPS: Final = ((0, 1), (2, 3), (4, 5), (6, 7), (8, 30))
 COLOURS: Final = (style.BLACK, style.BLUE, style.SKY, style.ORANGE, style.VERMILLION)
 
 FORMS: Final = {
-    "constant": "$c$",
-    "rank": r"$c_\infty + (c_1-c_\infty)r^{-\gamma}$",
+    "constant": "one level",
+    "rank": "a level for each octave of rank",
+    "lag": "a level for each octave of lag",
+    "rank_and_lag": "both, added",
+    "rank_law": r"$c_\infty + (c_1-c_\infty)r^{-\gamma}$",
     "exponential": r"$e^{-\beta k}$",
     "offset": r"$c + (1-c)e^{-\beta k}$",
-    "rank_and_lag": r"$c_\infty + a r^{-\gamma} + b e^{-\beta k}$",
 }
-"""Formula of each form."""
+"""Words or formula of each form."""
+ADDED: Final = {"rank": 2, "lag": 1}
+"""Bit of depends_on that is set where both effects predict better than the form."""
 
 PARAMETERS: Final = (
     *("coherence_first", "coherence_limit", "coherence_exponent", "norm_slope", "dimension"),
@@ -98,29 +103,24 @@ def caption_rank_and_lag(run: Run) -> Caption:
     data = run.needed("amended")
     say = Numbers()
     description = (
-        "Mean cosine of the value vectors of two different tokens, over their lag (octaves, if more"
-        " than half of the heads have such pairs), by the"
-        " lower of the ranks of their attention weights; functional sinks are left out. Pairs are"
+        "Mean cosine of the value vectors of two different tokens over their lag, by the lower of"
+        " the ranks of their attention weights, in octaves that more than half of the heads have;"
+        " functional sinks are left out. Pairs are"
         f" sampled at about 50 ranks of up to four queries of {run.counted('document')}. Lines:"
         f" means over {run.counted('head')} and over octaves of rank; bands: 95% intervals over"
         " documents. Look for: falling lines (similarity depends on distance), or flat lines at"
         " different heights (it depends on rank)."
     )
-    forms, chosen = list(map(str, data["cosine_form"].values)), data["cosine_chosen"].values
-    heads = int((chosen >= 0).sum())
-    if not heads:
+    shown = data["depends_on"].values[data["depends_on"].values >= 0]
+    if not shown.size:
         return Caption(description, "", say.all)
-
-    def chosen_in(*names: str) -> str:
-        return say.whole(
-            f"heads with {' or '.join(names)}",
-            sum(int((chosen == forms.index(name)).sum()) for name in names),
-        )
-
+    rank, lag = (shown & 1) > 0, (shown & 2) > 0
     finding = (
-        f"The form preferred on held-out documents contains both in {chosen_in('rank_and_lag')} of"
-        f" {say.counted('heads', heads, 'head')}, only the rank in {chosen_in('rank')}, only the"
-        f" lag in {chosen_in('exponential', 'offset')}, and neither in {chosen_in('constant')}."
+        "In predicting cosines of held-out documents the rank adds to the lag in"
+        f" {say.whole('rank added', int(rank.sum()))} of"
+        f" {say.counted('heads', shown.size, 'head')}, the lag to the rank in"
+        f" {say.whole('lag added', int(lag.sum()))}, and both in"
+        f" {say.whole('both added', int((rank & lag).sum()))} (paired tests at 95%)."
     )
     return Caption(description, finding, say.all)
 
@@ -139,28 +139,24 @@ def tables(run: Run) -> list[Table]:
 
 def _forms(run: Run, data: xr.Dataset) -> Table:
     """Return the table of forms of the cosine."""
-    chosen = data["cosine_chosen"].values
     rows: list[list[Cell]] = []
-    for index, form in enumerate(map(str, data["cosine_form"].values)):
-        of_form = data.sel(cosine_form=form)
-        rows.append(
-            [
-                mixed(FORMS[form]),
-                whole(float((chosen == index).sum())),
-                whole(float(of_form["clearly_lowest"].sum())),
-                between(*quartiles(np.sqrt(of_form["loss_held_out"]))),
-            ]
-        )
+    shown = data["depends_on"].values[data["depends_on"].values >= 0]
+    for form in map(str, data["cosine_form"].values):
+        beaten = missing()
+        if form in ADDED and shown.size:
+            beaten = whole(float(((shown & ADDED[form]) > 0).sum()))
+        error = quartiles(np.sqrt(data["loss_held_out"].sel(cosine_form=form)))
+        rows.append([mixed(FORMS[form]), between(*error), beaten])
     caption = (
         "Forms of the mean cosine of two different tokens, k their lag and r the lower of the ranks"
-        " of their weights, on the same sampled pairs of held-out documents (leave-one-out over"
-        f" {run.counted('document')}). Chosen: the form with the fewest parameters within one"
-        " standard error of the lowest loss, in a number of heads. Clearly lowest: every other form"
-        " has a higher loss by a one-sided paired t-test at 95%. Error: root mean squared residual"
-        " of a cell of two octaves, median over heads [quartiles]."
+        " of their weights, fitted to the same sampled pairs. Held-out error: root mean squared"
+        " residual of a cell of two octaves in a held-out document, median over heads [quartiles];"
+        f" leave-one-out over {run.counted('document')}. Beaten: heads in which rank and lag"
+        " together predict better, by a one-sided paired t-test at 95%: the lag adds to the rank,"
+        " or the rank to the lag."
     )
-    headers = header("form", "chosen", "clearly lowest", "held-out error")
-    return Table("cosine_forms", "Similarity by rank or by lag", caption, headers, rows, "lrrr")
+    headers = header("form", "held-out error", "beaten by both, heads")
+    return Table("cosine_forms", "Similarity by rank or by lag", caption, headers, rows, "lrr")
 
 
 def _parameters(run: Run, data: xr.Dataset) -> Table:

@@ -296,4 +296,4 @@ def _kept(positions: int, device: torch.device) -> Tensor:
 def _sent(label: np.ndarray, device: torch.device) -> Tensor:
     """Copy labels to the device without waiting for it."""
     host = torch.from_numpy(label)
-    return host.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else host
+    return (host.pin_memory() if device.type == "cuda" else host).to(device, non_blocking=True)

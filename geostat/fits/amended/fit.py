@@ -2,9 +2,9 @@
 weight, and the class of functional sinks.
 
 The cosine of two content tokens is c(r) = c∞ + (c₁ − c∞)r^(−γ), r the lower of their ranks, where
-the paper's Assumption 2 has e^(−βk), k their lag. Forms of both kinds are compared on the same
-sampled cosines of held-out documents. Source: geostat; arXiv 2602.01893, Assumptions 1 and 2, for
-the rivals. Imports numpy and xarray.
+the paper's Assumption 2 has e^(−βk), k their lag. Whether cosines depend on the rank, the lag or
+both is tested on sampled cosines of held-out documents. Source: geostat; arXiv 2602.01893,
+Assumptions 1 and 2, for the rivals. Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -16,11 +16,17 @@ import xarray as xr
 
 from geostat.datasets.table import quantities
 from geostat.datasets.variable import codes, combined, flags, join_heads, variables, words_along
-from geostat.fits.amended.forms import COHERENCE, FORMS, PARAMETERS, fit, loss
+from geostat.fits.amended.forms import EFFECTS, FORMS, GAMMAS, fit, fit_coherence, loss
 from geostat.statistics.arrays import FloatArray, ratio
-from geostat.statistics.jackknife import Estimate, document_mean, jackknife, sum_of_others
+from geostat.statistics.jackknife import (
+    SIGNIFICANCE,
+    Estimate,
+    document_mean,
+    jackknife,
+    sum_of_others,
+)
 from geostat.statistics.losses import mean_loss, mean_over_documents
-from geostat.statistics.one_standard_error import choose, gain_over
+from geostat.statistics.one_standard_error import gain_over
 
 HEAD: Final = ("layer", "head")
 FORM: Final = ("cosine_form", *HEAD)
@@ -29,6 +35,7 @@ LEAST: Final = 20
 
 FLAGS: Final = {
     "no_octaves": "fewer than two octaves of ranks with enough pairs: no rank coherence",
+    "exponent_at_bound": "the exponent of rank coherence is at the edge of its grid",
     "one_document": "one document: no standard errors, no held-out loss",
     "no_sink": "no document has a functional sink in the head",
     "all_sinks": "every visible token is a functional sink in some document",
@@ -36,13 +43,13 @@ FLAGS: Final = {
 RECORDS: Final = (
     *quantities(
         r"""
-    coherence_first | 1 | c_1 | cosine at rank 1, of different tokens | estimated
+    coherence_first | 1 | c_1 | fitted cosine at rank 1, where there is no pair | estimated
     coherence_limit | 1 | c_\infty | cosine of tokens at low ranks | estimated
     coherence_exponent | 1 | \gamma | exponent of the decay of cosines with rank
     coherence_rmse | 1 | \mathrm{RMSE} | root mean squared residual over pairs of octaves
     norm_slope | 1/octave | b_n | change of the log squared norm per octave of rank | estimated
-    dimension | 1 | d_s | effective dimension of the residual directions, as seen by the
-        representative: tr W / ŝᵀWŝ | estimated
+    dimension | 1 | d_s | effective dimension of residuals at ranks beyond 31: 1 over the share of
+        their variance along the weighted sum of the values above | estimated
     repeat_cosine | 1 | \kappa | correlation of the residuals of equal tokens | estimated
     class_norm_ratio | 1 | \lambda_S | root mean square norm of functional sinks over that of
         content tokens | estimated
@@ -50,12 +57,15 @@ RECORDS: Final = (
     class_share | 1 | \mathrm{P}(S) | share of documents with a functional sink in the head
     first_share | 1 | \mathrm{P}(0 \in S) | share of documents in which the token at position 0 is
         a functional sink
-    rank_over_lag | 1 | \Delta\mathcal{L} | held-out loss of decay with lag to a constant, minus
-        that of decay with rank
-    rank_over_lag_se | 1 | \mathrm{se}(\Delta\mathcal{L}) | its standard error over documents
-    rank_over_lag_p | 1 | p | p-value that rank predicts no better than lag, by a one-sided paired
+    rank_added | 1 | \Delta\mathcal{L}_r | held-out loss of the lag's effect minus that of both
+        effects
+    rank_added_se | 1 | \mathrm{se}(\Delta\mathcal{L}_r) | its standard error over documents
+    rank_added_p | 1 | p_r | p-value that the rank adds nothing to the lag, by a one-sided paired
         t-test
-    lag_over_rank_p | 1 | p | p-value that lag predicts no better than rank, by a one-sided paired
+    lag_added | 1 | \Delta\mathcal{L}_k | held-out loss of the rank's effect minus that of both
+        effects
+    lag_added_se | 1 | \mathrm{se}(\Delta\mathcal{L}_k) | its standard error over documents
+    lag_added_p | 1 | p_k | p-value that the lag adds nothing to the rank, by a one-sided paired
         t-test
     documents | 1 | K | number of documents
     """,
@@ -68,10 +78,6 @@ RECORDS: Final = (
         held-out document
     loss_held_out_se | 1 | \mathrm{se}(\mathcal{L}_{\mathrm{out}}) | standard error over documents
         of the held-out loss
-    within_one_se | 1 | \Delta\mathcal{L} \leq \mathrm{se} | the form's loss exceeds the lowest by
-        at most one standard error of the difference
-    clearly_lowest | 1 | \Delta\mathcal{L} > t\,\mathrm{se} | lowest held-out loss, below every
-        other form's by a paired t-test at 95%
     """,
         dims=FORM,
         equation="amended assumptions",
@@ -86,11 +92,11 @@ RECORDS: Final = (
         equation="amended assumptions",
     ),
     codes(
-        "cosine_chosen",
-        "preferred form of the cosine: simplest within one standard error of the lowest loss",
-        FORMS,
-        missing="none",
-        symbol=r"\hat f",
+        "depends_on",
+        "what cosines are shown to depend on: the rank or the lag adds to the other (rank_added_p,"
+        " lag_added_p at 95%)",
+        EFFECTS,
+        missing="unknown",
         equation="amended assumptions",
         dims=HEAD,
     ),
@@ -112,16 +118,18 @@ def fit_amended(ranks: xr.Dataset) -> xr.Dataset:
         "first_share": _cases(ranks, "sink_first").mean(axis=0),
     }
     none = np.zeros(sink.shape[1], dtype=bool)
+    gamma = found["coherence_exponent"][0]
+    decays = found["coherence_first"][0] > found["coherence_limit"][0]
     raised = {
-        "no_octaves": ~np.isfinite(found["coherence_limit"][0]),
+        "no_octaves": ~np.isfinite(gamma),
+        "exponent_at_bound": decays & np.isin(gamma, GAMMAS[[0, -1]]),
         "one_document": none | (documents < 2),
         "no_sink": shares["class_share"] == 0,
         "all_sinks": (_cases(ranks, "content_tokens") == 0).any(axis=(0, 2)),
     }
-    decays = found["coherence_first"][0] > found["coherence_limit"][0]
     numbers: dict[str, Any] = {
         **{name: _estimate(found[name]) for name in ESTIMATED},
-        "coherence_exponent": np.where(decays, found["coherence_exponent"][0], np.nan),
+        "coherence_exponent": np.where(decays, gamma, np.nan),
         "coherence_rmse": found["coherence_rmse"][0],
         "class_norm_ratio": document_mean(_norm_ratio(ranks)),
         "class_cosine": document_mean(_cases(ranks, "class_cosine")),
@@ -229,24 +237,21 @@ def _coherence(ranks: xr.Dataset, square: FloatArray) -> dict[str, FloatArray]:
     several = weight.reshape(-1, octaves, octaves).any(axis=1).sum(axis=1) > 1
     weight *= several[:, None]
     lower = np.maximum.outer(np.arange(octaves), np.arange(octaves)).ravel()
-    lag = np.zeros_like(lower)
-    fitted = fit(COHERENCE, cosine, weight, lower, lag)
-    limit, rank, gamma, squares = (
+    fitted = fit_coherence(cosine, weight, lower)
+    first, limit, gamma, squares = (
         array.reshape(square.shape[:2])
         for array in (
-            fitted.limit,
-            fitted.rank,
-            fitted.gamma,
-            loss(fitted, cosine, weight, lower, lag),
+            *(fitted.first, fitted.limit, fitted.gamma),
+            loss(fitted.cosine, cosine, weight),
         )
     )
     product, _ = _means(ranks, "equal_product", "equal_pairs")
     count = _pooled(_cases(ranks, "octave_tokens"))
     mean_square = ratio(np.nansum(square * count, axis=-1), count.sum(axis=-1))
-    low = limit + rank * LOW**-gamma
+    low = limit + (first - limit) * LOW**-gamma
     repeat = ratio(ratio(product, mean_square) - low, np.maximum(1 - low, 0.05))
     return {
-        "coherence_first": limit + rank,
+        "coherence_first": first,
         "coherence_limit": limit,
         "coherence_exponent": gamma,
         "coherence_rmse": np.sqrt(squares),
@@ -270,26 +275,21 @@ def _forms(ranks: xr.Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
     held_out = []
     for form in FORMS:
         fitted = fit(form, ratio(rest, rest_count), rest_count, *cells)
-        of_form = loss(fitted, cosine.reshape(-1, size), count.reshape(-1, size), *cells)
+        of_form = loss(fitted, cosine.reshape(-1, size), count.reshape(-1, size))
         held_out.append(of_form.reshape(documents, cases))
     losses = np.stack(held_out)
-    choice = choose(losses, np.full(losses.shape[::2], np.nan), PARAMETERS)
     mean, se = mean_loss(np.moveaxis(losses, 1, 0))
-    rank, offset = (losses[FORMS.index(form)] for form in ("rank", "offset"))
-    gain, gain_se, p = gain_over(offset, rank)
-    of_forms = {
-        "loss_held_out": mean,
-        "loss_held_out_se": se,
-        "within_one_se": choice.within,
-        "clearly_lowest": choice.clear,
-    }
-    return of_forms, {
-        "rank_over_lag": gain,
-        "rank_over_lag_se": gain_se,
-        "rank_over_lag_p": p,
-        "lag_over_rank_p": gain_over(rank, offset)[2],
-        "cosine_chosen": choice.chosen,
-    }
+    by_form = dict(zip(FORMS, losses, strict=True))
+    of_heads: dict[str, Any] = {}
+    added: dict[str, Any] = {}
+    for name, without in (("rank", "lag"), ("lag", "rank")):
+        gain, gain_se, p = gain_over(by_form[without], by_form["rank_and_lag"])
+        of_heads |= {f"{name}_added": gain, f"{name}_added_se": gain_se, f"{name}_added_p": p}
+        added[name] = p <= SIGNIFICANCE
+    # the code of EFFECTS: 1 for the rank, 2 for the lag, 3 for both
+    shown = added["rank"] + 2 * added["lag"]
+    of_heads["depends_on"] = np.where(np.isfinite(of_heads["rank_added_p"]), shown, -1)
+    return {"loss_held_out": mean, "loss_held_out_se": se}, of_heads
 
 
 def _by_rank_and_lag(ranks: xr.Dataset) -> dict[str, Any]:

@@ -1,11 +1,15 @@
-"""Similarity by rank and by lag: forms of a mean cosine, fitted by variable projection.
+"""Similarity by rank and by lag: forms of the mean cosine of a cell of octaves, by weighted least
+squares.
 
-Each form is linear in all but its exponents, so least squares are solved on a grid of exponents.
-Cells are pairs of octaves: of the lower rank and of the lag, or of both ranks. Imports numpy.
+Whether a cosine depends on rank or lag is answered by free effects of octaves, alone and additive
+(a two-way layout without interaction), because a law of the wrong shape would blame one for the
+misfit of the other. Laws of rank and of lag are fitted beside them. They are linear in all but an
+exponent, which lies on a grid (variable projection). Imports numpy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,40 +25,27 @@ GAMMAS: Final = np.geomspace(0.1, 4.0, 97)
 """Exponents of the rank."""
 BETAS: Final = np.geomspace(1e-4, 4.0, 193)
 """Rates of decay with the lag, per token."""
-FORMS: Final = ("constant", "rank", "exponential", "offset", "rank_and_lag")
-PARAMETERS: Final = np.array([1, 3, 1, 2, 5])
-"""Number of parameters of each form."""
-COHERENCE: Final = "coherence"
-"""The form `rank` with 0 ≤ c∞ ≤ c₁ ≤ 1, whose Gram is positive semidefinite."""
-NESTED: Final = {
-    COHERENCE: ("constant", "rank", "to_zero"),
-    "rank": ("constant", "rank"),
-    "rank_and_lag": ("constant", "rank", "lag", "rank_and_lag"),
-}
-"""Designs among which a form chooses: coefficients of a decay may be 0."""
+
+ROUNDING: Final = 1e-9
+"""Rounding of a fitted cosine of 1."""
+
+EFFECTS: Final = ("constant", "rank", "lag", "rank_and_lag")
+"""Free effects of octaves: none, of the rank, of the lag, additive of both."""
+LAWS: Final = ("rank_law", "exponential", "offset")
+"""c∞ + (c₁ − c∞)r^(−γ), e^(−βk), c + (1 − c)e^(−βk)."""
+FORMS: Final = (*EFFECTS, *LAWS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
-    """Least-squares fits, one per case: limit + rank·r^(−gamma) + lag·e^(−beta·k), a mean over the
-    ranks and lags of two octaves.
+class Coherence:
+    """Fits of c(r) = limit + (first − limit)r^(−gamma) with 0 ≤ limit ≤ first ≤ 1, (case,), and its
+    values, (case, cell).
     """
 
+    first: FloatArray
     limit: FloatArray
-    rank: FloatArray
     gamma: FloatArray
-    lag: FloatArray
-    beta: FloatArray
-
-    def at(self, ranks: Octaves, lags: Octaves) -> FloatArray:
-        """Return the fitted cosines, (case, cell)."""
-        out = np.empty((len(self.limit), len(ranks)))
-        pairs = np.stack([self.gamma, self.beta], axis=1)
-        for gamma, beta in np.unique(pairs[np.isfinite(pairs).all(axis=1)], axis=0):
-            here = (self.gamma == gamma) & (self.beta == beta)
-            out[here] = self.limit[here, None] + self.rank[here, None] * by_rank(ranks, gamma)
-            out[here] += self.lag[here, None] * by_lag(lags, beta)
-        return np.where(np.isfinite(self.limit)[:, None], out, np.nan)
+    cosine: FloatArray
 
 
 def by_rank(octave: Octaves, gamma: float) -> FloatArray:
@@ -81,91 +72,99 @@ def _mean_of_octave(values: FloatArray) -> FloatArray:
     return np.add.reduceat(values, first - 1) / first
 
 
-def fit(form: str, cosine: FloatArray, weight: FloatArray, ranks: Octaves, lags: Octaves) -> Fitted:
-    """Fit a form to mean cosines, (case, cell), by weighted least squares.
+def fit(
+    form: str, cosine: FloatArray, weight: FloatArray, ranks: Octaves, lags: Octaves
+) -> FloatArray:
+    """Return the fitted values of a form, (case, cell), by weighted least squares.
 
-    weight: of each cell, 0 where nothing was measured. ranks, lags: octaves of each cell.
-    Coefficients of a decay are not negative. NaN for a case with fewer cells than parameters, or
-    without a fit in the range of COHERENCE.
+    cosine: mean cosines, (case, cell). weight: likewise, 0 where nothing was measured. ranks, lags:
+    octaves of each cell, (cell,). An octave without data has the mean. The law of rank does not
+    rise. NaN for a case without data.
     """
     cosine = np.where(weight > 0, cosine, 0.0)
-    count = len(cosine)
-    best = np.full(count, np.inf)
-    found = {name: np.full(count, np.nan) for name in ("limit", "rank", "gamma", "lag", "beta")}
-    psd = form == COHERENCE
-    enough = (weight > 0).sum(axis=1) >= PARAMETERS[FORMS.index("rank" if psd else form)]
-    for design in NESTED.get(form, (form,)):
-        for gamma, beta in _grid(design):
-            columns, fixed = _design(design, by_rank(ranks, gamma), by_lag(lags, beta))
-            coefficient, squares = _least_squares(cosine - fixed, weight, columns)
-            better = enough & (coefficient[:, int(not psd) :] >= 0).all(axis=1) & (squares < best)
-            better &= (coefficient.sum(axis=1) <= 1) | (not psd)
-            best[better] = squares[better]
-            values = _values(design, coefficient) | {"gamma": gamma, "beta": beta}
-            for name, array in found.items():
-                array[better] = np.broadcast_to(values[name], count)[better]
-    return Fitted(**found)
+    fitted, best = np.full(cosine.shape, np.nan), np.full(len(cosine), np.inf)
+    known = np.asarray((weight > 0).any(axis=1))
+    for columns, fixed, falls in _designs(form, ranks, lags):
+        coefficient, squares = _least_squares(cosine - fixed, weight, columns)
+        better = np.asarray(known & (squares < best))
+        if falls:
+            better &= coefficient[:, 1] >= 0
+        best[better] = squares[better]
+        fitted[better] = fixed + coefficient[better] @ columns
+    return fitted
 
 
-def _grid(design: str) -> list[tuple[float, float]]:
-    """Return the exponents to try; 1 for those that a design lacks."""
-    gammas = GAMMAS if design in ("rank", "to_zero", "rank_and_lag") else [1.0]
-    betas = BETAS if design in ("exponential", "offset", "lag", "rank_and_lag") else [1.0]
-    if design == "rank_and_lag":
-        gammas, betas = gammas[::8], betas[::8]
-    return [(float(gamma), float(beta)) for gamma in gammas for beta in betas]
+def _designs(
+    form: str, ranks: Octaves, lags: Octaves
+) -> Iterator[tuple[FloatArray, FloatArray | float, bool]]:
+    """Yield the designs among which a form has the best: columns with free coefficients, (column,
+    cell), the fixed part, and whether the second coefficient must not be negative.
+    """
+    one = np.ones((1, len(ranks)))
+    if form in EFFECTS:
+        factors = [("rank", ranks), ("lag", lags)]
+        effects = [_indicators(octave) for name, octave in factors if name in form.split("_")]
+        yield np.concatenate([one, *effects]), 0.0, False
+    elif form == "rank_law":
+        yield one, 0.0, False
+        for gamma in GAMMAS:
+            yield np.concatenate([one, by_rank(ranks, gamma)[None]]), 0.0, True
+    else:
+        for beta in BETAS:
+            decay = by_lag(lags, beta)
+            yield (1 - decay)[None] if form == "offset" else one[:0], decay, False
 
 
-def _design(
-    design: str, of_rank: FloatArray, of_lag: FloatArray
-) -> tuple[FloatArray, FloatArray | float]:
-    """Return the columns with free coefficients, (column, cell), and the fixed part."""
-    one = np.ones_like(of_rank)
-    if design == "exponential":
-        return np.empty((0, len(one))), of_lag
-    if design == "offset":
-        return (1 - of_lag)[None], of_lag
-    columns = {
-        "constant": [one],
-        "rank": [one, of_rank],
-        "to_zero": [of_rank],
-        "lag": [one, of_lag],
-        "rank_and_lag": [one, of_rank, of_lag],
-    }
-    return np.stack(columns[design]), 0.0
+def _indicators(octave: Octaves) -> FloatArray:
+    return np.asarray(np.arange(octave.max() + 1)[:, None] == octave, dtype=np.float64)
 
 
-def _values(design: str, coefficient: FloatArray) -> dict[str, FloatArray | float]:
-    """Return limit, rank and lag coefficients of a fit, from those of its columns."""
-    if design == "exponential":
-        return {"limit": 0.0, "rank": 0.0, "lag": 1.0}
-    if design == "offset":
-        return {"limit": coefficient[:, 0], "rank": 0.0, "lag": 1 - coefficient[:, 0]}
-    of_columns = {"lag": ("limit", "lag"), "to_zero": ("rank",)}
-    names = of_columns.get(design, ("limit", "rank", "lag"))
-    return {"limit": 0.0, "rank": 0.0, "lag": 0.0} | dict(zip(names, coefficient.T, strict=False))
+def fit_coherence(cosine: FloatArray, weight: FloatArray, ranks: Octaves) -> Coherence:
+    """Fit the law of rank with a positive semidefinite Gram; arguments and NaN as of `fit`. A mean
+    cosine above 1, of nearly equal values, counts as 1.
+    """
+    cosine = np.where(weight > 0, np.minimum(cosine, 1.0), 0.0)
+    known, best = np.asarray((weight > 0).any(axis=1)), np.full(len(cosine), np.inf)
+    first, limit, gamma = (np.where(known, value, np.nan) for value in (0.0, 0.0, 1.0))
+    fitted = np.where(known[:, None], np.zeros(cosine.shape), np.nan)
+    one, none = np.ones((1, len(ranks))), np.empty((0, len(ranks)))
+    designs = [(one, none, 1.0), (none, none, 1.0)]
+    for exponent in GAMMAS.tolist():
+        decay = by_rank(ranks, exponent)[None]
+        designs += [(one, decay, exponent), (none, decay, exponent)]
+    for constant, decay, exponent in designs:
+        columns = np.concatenate([constant, decay])
+        coefficient, squares = _least_squares(cosine, weight, columns)
+        total = coefficient.sum(axis=1)
+        better = known & (coefficient >= 0).all(axis=1) & (total <= 1 + ROUNDING)
+        better &= squares < best
+        best[better], gamma[better] = squares[better], exponent
+        first[better] = np.minimum(total[better], 1.0)
+        limit[better] = np.minimum(coefficient[better, : len(constant)].sum(axis=1), 1.0)
+        fitted[better] = coefficient[better] @ columns
+    return Coherence(first=first, limit=limit, gamma=gamma, cosine=fitted)
 
 
 def _least_squares(
     z: FloatArray, weight: FloatArray, columns: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return coefficients, (case, column), and weighted sums of squared residuals, (case)."""
+    """Return coefficients of least norm, (case, column), and weighted sums of squared residuals,
+    (case).
+    """
     size = len(columns)
-    right = (weight * z) @ columns.T
-    total = (weight * z * z).sum(axis=1)
-    if not size:
-        return right, total
-    products = (columns[:, None] * columns).reshape(size * size, -1)
-    left = (weight @ products.T).reshape(-1, size, size)
-    ridge = 1e-12 * np.trace(left, axis1=1, axis2=2)[:, None, None] + 1e-300
-    coefficient = np.linalg.solve(left + ridge * np.eye(size), right[..., None])[..., 0]
+    right, total = (weight * z) @ columns.T, (weight * z * z).sum(axis=1)
+    products = (columns[:, None] * columns).reshape(size * size, columns.shape[1])
+    left = (weight @ products.T).reshape(len(z), size, size)
+    if size > 2:
+        coefficient = (np.linalg.pinv(left, rcond=1e-10, hermitian=True) @ right[..., None])[..., 0]
+    else:
+        tiny = 1e-12 * np.trace(left, axis1=1, axis2=2)[:, None, None] + 1e-300
+        coefficient = np.linalg.solve(left + tiny * np.eye(size), right[..., None])[..., 0]
     quadratic = np.einsum("ni,nij,nj->n", coefficient, left, coefficient)
     return coefficient, total - 2 * (coefficient * right).sum(axis=1) + quadratic
 
 
-def loss(
-    fitted: Fitted, cosine: FloatArray, weight: FloatArray, ranks: Octaves, lags: Octaves
-) -> FloatArray:
+def loss(fitted: FloatArray, cosine: FloatArray, weight: FloatArray) -> FloatArray:
     """Return the mean squared residual of each case, weighted; NaN without cells."""
-    residual = np.where(weight > 0, cosine - fitted.at(ranks, lags), 0.0)
+    residual = np.where(weight > 0, cosine - fitted, 0.0)
     return ratio((weight * residual**2).sum(axis=1), weight.sum(axis=1))

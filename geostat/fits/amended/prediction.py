@@ -25,12 +25,13 @@ from geostat.fits.amended.fit import LOW, parameters
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
-from theory.editions.fitted import RankParameters, fitted
 from theory.editions.sharp.sharp_law import in_threads
+from theory.evaluate.fitted import RankParameters, fitted
 
 RUNGS: Final = ("one curve", "one cosine", "amended", "same head")
-"""Predictions, from the simplest: `RUNG_WORDS` explains them."""
+"""Predictions, from the simplest."""
 SMALLEST, LARGEST, POINTS = 2, 256, 23
+"""Least and largest size N, and largest number of sizes."""
 DRAWS: Final = 4
 """Draws of each query."""
 
@@ -118,6 +119,7 @@ def _measured(tree: xr.DataTree) -> tuple[np.ndarray, FloatArray]:
 
 
 OF_QUERY: Final = ("log_weight", "sink_log_weight", "content_tokens")
+"""Variables of /ranks of a query, from which a `Row` is made."""
 OF_HEAD: Final = (*OF_QUERY, "octave_repeats", "octave_tokens", "sink_first")
 
 
@@ -167,7 +169,9 @@ def _drawn(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One query of a head: its tokens by descending weight, content by rank apart from sinks."""
+    """One query of a head: its tokens by descending weight. Sinks beyond those whose weights are
+    kept are left out.
+    """
 
     alpha: FloatArray
     norms: FloatArray
@@ -189,10 +193,10 @@ class Row:
         sinks = rows["sink_log_weight"][np.isfinite(rows["sink_log_weight"])].astype(np.float64)
         alpha = np.concatenate([np.exp(sinks), content])
         square = own["square"][np.log2(rank).astype(int)]
-        mean = np.nanmean(own["square"])
-        lengths = np.sqrt(np.where(np.isfinite(square), square, mean))
+        lengths = np.sqrt(np.where(np.isfinite(square), square, np.nanmean(own["square"])))
         short = own["class_norm_ratio"] if own["class_norm_ratio"] > 0 else 1.0
-        norms = np.concatenate([np.full(len(sinks), short * np.sqrt(mean)), lengths])
+        level = np.sqrt((lengths**2).mean())
+        norms = np.concatenate([np.full(len(sinks), short * level), lengths])
         order = np.argsort(-alpha, kind="stable")
         is_sink = np.arange(len(alpha)) < len(sinks)
         return cls(alpha=alpha[order], norms=norms[order], is_sink=is_sink[order], first=first)
@@ -220,8 +224,8 @@ class Row:
     def amended(self, own: dict[str, Any], leaders: np.ndarray) -> dict[str, Any]:
         """Return the arguments of `fitted` for the amended assumptions."""
         parameters_of_head = RankParameters(
-            first=float(np.clip(own["coherence_first"], 0.0, 1.0)),
-            limit=float(np.clip(own["coherence_limit"], 0.0, 1.0)),
+            first=float(own["coherence_first"]),
+            limit=float(own["coherence_limit"]),
             gamma=float(own["coherence_exponent"]),
             rho=_cosine(own),
             dimension=float(own["dimension"]),
@@ -231,10 +235,8 @@ class Row:
 
     def one_cosine(self, own: dict[str, Any], dimension: float) -> dict[str, Any]:
         """Return the arguments of `fitted` for one cosine of all pairs."""
-        excess = (own["coherence_first"] - own["coherence_limit"]) * LOW ** -own[
-            "coherence_exponent"
-        ]
-        cosine = float(np.clip(own["coherence_limit"] + excess, 0.0, 1.0))
+        first, limit, gamma = (own[f"coherence_{part}"] for part in ("first", "limit", "exponent"))
+        cosine = float(limit + (first - limit) * LOW**-gamma)
         parameters_of_head = RankParameters(
             first=cosine, limit=cosine, gamma=1.0, rho=_cosine(own), dimension=dimension
         )

@@ -47,7 +47,7 @@ def on_device(tmp_path_factory) -> Store:
 
 def test_device_and_compiled_measurements_agree(tmp_path, on_device):
     here = small_run(tmp_path / "run", **ON_DEVICE | {"measure": "cpu", "observers": EVERY})
-    for group in ("capture", "queries", "sinks"):
+    for group in ("capture", "queries", "sinks", "ranks"):
         one, other = here.read(group), on_device.read(group)
         for name in one.data_vars:
             np.testing.assert_allclose(other[name], one[name], rtol=1e-5, atol=1e-5, err_msg=name)

@@ -122,7 +122,7 @@ def _of_order_one(array: FloatArray) -> FloatArray:
     return np.asarray(np.ldexp(array, -int(np.frexp(array.max())[1])), dtype=np.float64)
 
 
-def squared_sum_nodes(dimension: float, nodes: int = NODES) -> tuple[FloatArray, FloatArray]:
+def squared_sum_nodes(dimension: int, nodes: int = NODES) -> tuple[FloatArray, FloatArray]:
     """Return Gauss nodes and weights of t/σ_ss = χ²_d/d (Golub and Welsch 1969, Laguerre)."""
     from scipy.linalg import eigh_tridiagonal
 

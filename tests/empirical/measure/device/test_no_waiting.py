@@ -12,7 +12,7 @@ from support.devices import DEVICES
 from support.dispatched import Living, Operations
 from support.layers import random_layer
 
-from empirical.measure.device import grids, layer, nulls, queries
+from empirical.measure.device import grids, layer, nulls, queries, ranks
 from empirical.measure.permutations import Permutations
 from empirical.measure.queries import Row
 
@@ -66,7 +66,12 @@ def of_random_draws(alpha: torch.Tensor, values: torch.Tensor) -> dict:
     return nulls.measure_layer([row], values, [1, 2, 5], seeds=[(1, 2)])
 
 
-MEASURES = [at_the_last_query, in_chunks, of_drawn, of_queries]
+def by_rank(alpha: torch.Tensor, values: torch.Tensor) -> dict:
+    rows = [Row(position=at - 1, first=0, alpha=alpha[:, :at]) for at in (50, TOKENS - 1, TOKENS)]
+    return ranks.measure_layer(rows, values, np.arange(TOKENS) // 2)
+
+
+MEASURES = [at_the_last_query, in_chunks, of_drawn, of_queries, by_rank]
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -100,6 +105,17 @@ def test_temporary_memory_stays_in_its_budget():
     assert peaks[1 << 20] < (1 << 20) + 3 * own
     assert peaks[1 << 17] < (1 << 17) + 4 * own
     assert peaks[grids.BYTES] > 3 * peaks[1 << 20]  # what all at once would take
+
+
+def test_products_of_equal_tokens_stay_in_their_budget():
+    alpha, values = heads(1000)
+    rows, ids = [Row(position=999, first=0, alpha=alpha)], np.zeros(1000, int)
+    peaks = []
+    for budget in (grids.BYTES, 1 << 18):
+        with Living() as memory:
+            ranks.measure_layer(rows, values, ids, budget=budget)
+        peaks.append(memory.most)
+    assert peaks[1] < 0.8 * peaks[0]
 
 
 def test_sums_are_float64_if_the_device_has_it():

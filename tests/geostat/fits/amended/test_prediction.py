@@ -89,6 +89,22 @@ def test_drawn_heads_are_predicted(run):
     xr.testing.assert_identical(found, again)
 
 
+def test_a_document_is_predicted_from_the_others(run):
+    ranks = run["ranks"].to_dataset()
+    changed = ranks.copy(deep=True)
+    for name in ("octave_product", "octave_square", "residual_along_s", "class_cosine"):
+        changed[name][0] *= 0.1
+    arguments = (run["capture"].to_dataset(), SIZES, 2, 0, (0, 0))
+
+    def predicted(data: xr.Dataset) -> np.ndarray:
+        capture, n, draws, seed, cell = arguments
+        return module._of_head(data, capture, module.parameters(data), n, draws, seed, cell)
+
+    before, after = predicted(ranks), predicted(changed)
+    np.testing.assert_array_equal(before[:, :, 0], after[:, :, 0])
+    assert (before[:, :, 1:] != after[:, :, 1:]).any()
+
+
 def test_a_row_has_the_weights_of_the_query(run):
     data = run["ranks"].to_dataset().isel(document=0, layer=0, head=0)
     own = {"square": np.ones(8), "class_norm_ratio": 0.1}

@@ -1,4 +1,4 @@
-"""The edition `fitted` against simulations of the same Gram, and against a float64 loop."""
+"""Simulation by rank, against a simulation of the same matrix of cosines."""
 
 import numpy as np
 import pytest

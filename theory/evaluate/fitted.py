@@ -1,21 +1,26 @@
-"""Edition `fitted`: E P, E R and E F of a head under the amended assumptions, estimated from draws;
-not a bound.
+"""Simulation of a head under geostat's amended assumptions: E P, E R and E F by rank of the weight.
 
 Content tokens have the cosine c(max(r, r')) of the lower of their ranks by weight; functional sinks
 share one vector; equal tokens have correlated residuals. Directions are Gaussian in d dimensions,
-as in Model G. A draw at K sizes costs O(TdK). Source: geostat. Imports numpy; numba lazily.
+as in Model G. An estimate of the model, not a bound. Source: geostat; Definitions 1-3 of arXiv
+2602.01893 give P, R and F. Imports numpy; numba lazily.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
-from theory.arrays import FloatArray, IntArray, selection_order
+from theory.arrays import BoolArray, FloatArray, IntArray, selection_order
 from theory.errors import InputError
+from theory.evaluate.simulate import AUDITED, CHUNK_NUMBERS, Simulation, separability_of_draws
 from theory.head.results import QUANTITIES
+
+LEAST: Final = 1e-12
+"""Cosine of the lowest rank below which the sinks have no part along the content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +28,9 @@ class RankParameters:
     """Parameters of a head by rank of the weight.
 
     first, limit, gamma: c(r) = limit + (first − limit) r^(−gamma), 0 ≤ limit ≤ first ≤ 1, gamma ≥
-    0. rho: cosine of the functional sinks with content tokens, |rho| ≤ 1. dimension: effective
-    dimension of the directions, positive. repeat: correlation of the residuals of equal tokens, 0 ≤
-    repeat < 1.
+    0. rho: cosine of the functional sinks with content tokens, |rho| ≤ 1; beyond ±√c of the lowest
+    rank it is infeasible and taken as that. dimension: effective dimension of the directions,
+    positive. repeat: correlation of the residuals of equal tokens, 0 ≤ repeat < 1.
     """
 
     first: float
@@ -48,23 +53,6 @@ class RankParameters:
         return np.asarray(self.limit + (self.first - self.limit) * rank**-self.gamma)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Fitted:
-    """Means over draws of P(r_max), R(r_min), F(r_max), F(r_min) with their standard errors, one
-    entry for each n: 1 for n = T, NaN for n > T. An estimate of the model, not a bound.
-    """
-
-    n: IntArray
-    precision: FloatArray
-    precision_se: FloatArray
-    recall: FloatArray
-    recall_se: FloatArray
-    f_outer: FloatArray
-    f_outer_se: FloatArray
-    f_inner: FloatArray
-    f_inner_se: FloatArray
-
-
 def fitted(
     alpha: Any,
     norms: Any,
@@ -75,7 +63,7 @@ def fitted(
     draws: int = 4,
     seed: int = 0,
     leaders: Any = None,
-) -> Fitted:
+) -> Simulation:
     """Estimate E P, E R and E F of a head under the amended assumptions.
 
     c(r) is constant within an octave of ranks, and the dimension is rounded.
@@ -102,8 +90,6 @@ def fitted(
         >>> found.precision.tolist()
         [1.0, 1.0, nan]
     """
-    from theory.editions.fitted_kernels import draws_of_head
-
     weights, lengths = np.asarray(alpha, float), np.asarray(norms, float)
     apart, sizes = np.asarray(sinks, bool), np.asarray(n, np.int64)
     before = np.full(len(weights), -1) if leaders is None else np.asarray(leaders, np.int64)
@@ -128,28 +114,61 @@ def fitted(
             "alpha, norms or n: expected weights >= 0, norms > 0 and sizes >= 1. Check the arrays."
         )
     leader[first] = first
-    rank = np.maximum(np.cumsum(~apart[order]), 1)
-    octave = np.log2(rank).astype(np.int64)
-    middle = 1.5 * 2.0 ** np.arange(octave[-1] + 1) - 0.5
+    units = partial(_directions, apart[order], leader, parameters, np.random.default_rng(seed))
     a = (weights * lengths)[order]
+    a /= a.max() or 1.0
     below = sizes < len(order)
     inner, inverse = np.unique(sizes[below], return_inverse=True)
-    found = draws_of_head(
-        a / (a.max() or 1.0),
-        octave,
-        parameters.coherence(middle),
-        apart[order],
-        leader,
-        parameters.repeat,
-        parameters.rho,
-        max(round(parameters.dimension), 2),
-        inner,
-        draws,
-        np.random.default_rng(seed),
-    )
+    at_once = max(1, CHUNK_NUMBERS // (len(order) * _rounded(parameters)))
+    parts = [
+        separability_of_draws(
+            a[:, None, None] * units(min(at_once, draws - start)), np.arange(len(order)), inner
+        )
+        for start in range(0, draws, at_once)
+    ]
+    found = np.concatenate(parts, axis=2)[[AUDITED.index(name) for name in QUANTITIES]]
     values = np.full((2, len(QUANTITIES), len(sizes)), np.nan)
     values[0][:, sizes == len(order)], values[1][:, sizes == len(order)] = 1.0, 0.0
-    values[0][:, below] = found.mean(axis=1)[:, inverse]
-    values[1][:, below] = found.std(axis=1, ddof=1)[:, inverse] / np.sqrt(draws)
+    values[0][:, below] = found.mean(axis=2)[:, inverse]
+    values[1][:, below] = found.std(axis=2, ddof=1)[:, inverse] / np.sqrt(draws)
     names = [f"{name}{of}" for of in ("", "_se") for name in QUANTITIES]
-    return Fitted(n=sizes, **dict(zip(names, values.reshape(len(names), -1), strict=True)))
+    named = dict(zip(names, values.reshape(len(names), -1), strict=True))
+    return Simulation(n=sizes, draws=draws, directions="gaussian", **named)
+
+
+def _rounded(parameters: RankParameters) -> int:
+    return max(round(parameters.dimension), 2)
+
+
+def _directions(
+    is_sink: BoolArray,
+    leader: IntArray,
+    parameters: RankParameters,
+    generator: np.random.Generator,
+    draws: int,
+) -> FloatArray:
+    """Return directions by descending weight, (T, draws, d).
+
+    is_sink: (T,). leader: (T,) first of the tokens with correlated residuals, itself included; −1
+    for a token without.
+    """
+    rank = np.maximum(np.cumsum(~is_sink), 1)
+    octave = np.log2(rank).astype(np.int64)
+    cosine = parameters.coherence(1.5 * 2.0 ** np.arange(octave[-1] + 1) - 0.5)
+    shape = (draws, _rounded(parameters))
+
+    def normals(count: int) -> FloatArray:
+        return generator.standard_normal((count, *shape)) / np.sqrt(shape[1])
+
+    # the vector of an octave is that of the next, lower ranks, and a part of its own
+    own = normals(len(cosine))
+    steps = np.sqrt(np.maximum(-np.diff(cosine, append=0.0), 0.0))[:, None, None]
+    shared = (steps * own)[::-1].cumsum(axis=0)[::-1]
+    groups, member = np.unique(leader, return_inverse=True)
+    common = np.where(leader >= 0, parameters.repeat, 0.0)[:, None, None]
+    residual = np.sqrt(1 - common) * normals(len(rank))
+    residual += np.sqrt(common) * normals(len(groups))[member]
+    units = shared[octave] + np.sqrt(1 - cosine[octave])[:, None, None] * residual
+    toward = np.clip(parameters.rho / np.sqrt(max(cosine[-1], LEAST)), -1.0, 1.0)
+    units[is_sink] = toward * own[-1] + np.sqrt(1 - toward**2) * normals(1)[0]
+    return np.asarray(units, dtype=np.float64)
