@@ -87,14 +87,14 @@ def _median(group: str, name: str, form: str, **cell: str) -> Callable[[xr.DataT
     return value
 
 
-def _chosen(*forms: str) -> Callable[[xr.DataTree], str]:
-    """Return the function for the number of heads that prefer one of these forms of the cosine."""
+def _shown(bit: int) -> Callable[[xr.DataTree], str]:
+    """Return the function for the number of heads whose cosines are shown to depend on the rank (1)
+    or the lag (2).
+    """
 
     def value(tree: xr.DataTree) -> str:
-        data = tree["amended"].to_dataset()
-        names = list(map(str, data["cosine_form"].values))
-        codes = [names.index(form) for form in forms]
-        return str(int(data["cosine_chosen"].isin(codes).sum()))
+        shown = tree["amended"].to_dataset()["depends_on"].values
+        return str(int(((shown > 0) & (shown & bit > 0)).sum()))
 
     return value
 
@@ -174,10 +174,9 @@ QUOTED: Final = (
         _median("similarity", "mae_by_lag", ".4f", gram="constant"),
     ),
     Quoted("a constant in {} KV heads.", "verdicts", "decay to a constant, holds", _beats_constant),
-    Quoted("by_rank.md) in {} of", "cosine_forms", "both, chosen", _chosen("rank_and_lag")),
+    Quoted("cosines in {} of all", "cosine_forms", "rank, beaten", _shown(2)),
     Quoted("of all {} heads,", "heads", "rows", _size("layer", "head")),
-    Quoted("the rank in {},", "cosine_forms", "rank, chosen", _chosen("rank")),
-    Quoted("the lag in {}.", "cosine_forms", "lag, chosen", _chosen("exponential", "offset")),
+    Quoted("to the lag in {}.", "cosine_forms", "lag, beaten", _shown(1)),
     Quoted("factor of 2 in {} of", "verdicts", "four phases, holds", _heads(SHAPE, "holds")),
     Quoted("heads ({} at a false", "verdicts", "holds_adjusted", _adjusted),
     Quoted("beyond it in {}.", "verdicts", "four phases, fails", _heads(SHAPE, "fails")),
