@@ -72,7 +72,7 @@ def figure_rank_and_lag(axes: Axes, run: Run) -> Axes:
         octaves = np.flatnonzero(np.isfinite(cosine[rows]).any(axis=1)) + first
         level, bottom, top = (_mean(array[rows])[seen] for array in (cosine, low, high))
         end = 2 ** (int(octaves[-1]) + 1) - 1
-        label = f"lower rank {2**first} to {end:,}"
+        label = f"lower rank {2 ** int(octaves[0])} to {end:,}"
         axes.fill_between(lag, bottom, top, color=colour, alpha=0.15, linewidth=0)
         axes.plot(lag, level, color=colour, marker="o", markersize=3, label=label)
     axes.set_xscale("log", base=2)

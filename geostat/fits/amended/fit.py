@@ -44,12 +44,12 @@ RECORDS: Final = (
     *quantities(
         r"""
     coherence_first | 1 | c_1 | fitted cosine at rank 1, where there is no pair | estimated
-    coherence_limit | 1 | c_\infty | cosine of tokens at low ranks | estimated
+    coherence_limit | 1 | c_\infty | limit of the cosine at small weights | estimated
     coherence_exponent | 1 | \gamma | exponent of the decay of cosines with rank
     coherence_rmse | 1 | \mathrm{RMSE} | root mean squared residual over pairs of octaves
     norm_slope | 1/octave | b_n | change of the log squared norm per octave of rank | estimated
-    dimension | 1 | d_s | effective dimension of residuals at ranks beyond 31: 1 over the share of
-        their variance along the weighted sum of the values above | estimated
+    dimension | 1 | d_s | effective dimension of residuals along the sum of the top 31 values
+        | estimated
     repeat_cosine | 1 | \kappa | correlation of the residuals of equal tokens | estimated
     class_norm_ratio | 1 | \lambda_S | root mean square norm of functional sinks over that of
         content tokens | estimated
