@@ -280,7 +280,8 @@ class ConfrontOptions(StoredRunOptions, VerdictOptions, PrintOptions):
     )
     predict: bool = option(
         False,
-        "Predict the curves of every head from its fits and report the error (a few minutes).",
+        "Predict the curves of every head from its fits, and by rank from the other documents, and"
+        " report the errors (several minutes).",
     )
     cluster: str | None = option(None, CLUSTER, keyword="client")
 

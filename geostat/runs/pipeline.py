@@ -51,8 +51,8 @@ def confront(store: Store, *, console: Console = QUIET, **kwargs: Any) -> dict[s
     """Evaluate the bounds from the fits, compare them with the measured curves, give the verdicts.
 
     Writes /envelope, /sink, /heads, /separable, /verdicts and /summary into the store; with `swap`
-    also /ingredients and /sensitivity (half a minute), with `predict` also /predictive (a few
-    minutes). kwargs: as for `stages.confronted`.
+    also /ingredients and /sensitivity (half a minute), with `predict` also /predictive and
+    /fitted (minutes). kwargs: as for `stages.confronted`.
 
     Raises:
         InputError: if the run has no fits, or another process writes to it.

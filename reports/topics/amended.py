@@ -142,20 +142,20 @@ def _forms(run: Run, data: xr.Dataset) -> Table:
     rows: list[list[Cell]] = []
     shown = data["depends_on"].values[data["depends_on"].values >= 0]
     for form in map(str, data["cosine_form"].values):
-        beaten = missing()
+        better = missing()
         if form in ADDED and shown.size:
-            beaten = whole(float(((shown & ADDED[form]) > 0).sum()))
+            better = whole(float(((shown & ADDED[form]) > 0).sum()))
         error = quartiles(np.sqrt(data["loss_held_out"].sel(cosine_form=form)))
-        rows.append([mixed(FORMS[form]), between(*error), beaten])
+        rows.append([mixed(FORMS[form]), between(*error), better])
     caption = (
         "Forms of the mean cosine of two different tokens, k their lag and r the lower of the ranks"
         " of their weights, fitted to the same sampled pairs. Held-out error: root mean squared"
         " residual of a cell of two octaves in a held-out document, median over heads [quartiles];"
-        f" leave-one-out over {run.counted('document')}. Beaten: heads in which rank and lag"
-        " together predict better, by a one-sided paired t-test at 95%: the lag adds to the rank,"
+        f" leave-one-out over {run.counted('document')}. Both better: heads in which rank and"
+        " lag together predict better, by a one-sided paired t-test at 95%: the lag adds to the rank,"
         " or the rank to the lag."
     )
-    headers = header("form", "held-out error", "beaten by both, heads")
+    headers = header("form", "held-out error", "both better, heads")
     return Table("cosine_forms", "Similarity by rank or by lag", caption, headers, rows, "lrr")
 
 
