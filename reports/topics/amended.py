@@ -152,7 +152,7 @@ def _forms(run: Run, data: xr.Dataset) -> Table:
         " of their weights, fitted to the same sampled pairs. Held-out error: root mean squared"
         " residual of a cell of two octaves in a held-out document, median over heads [quartiles];"
         f" leave-one-out over {run.counted('document')}. Both better: heads in which rank and"
-        " lag together predict better, by a one-sided paired t-test at 95%: the lag adds to the rank,"
+        " lag together predict better, by a one-sided paired t-test at 95%: the lag adds to rank,"
         " or the rank to the lag."
     )
     headers = header("form", "held-out error", "both better, heads")
