@@ -27,6 +27,7 @@ from geostat.runs.measurement import measure
 from geostat.runs.options import RunOptions
 from geostat.runs.stages import confronted, fitted
 from geostat.topics.records import ANSWER_CODES, Tolerance
+from geostat.topics.similarity import dependence
 
 DOCUMENTS: Final = 4
 LAYERS: Final = 3
@@ -54,7 +55,7 @@ def measure_control(
         tolerances: tolerances by claim, as for the run.
 
     Returns:
-        Counts of heads by answer, with dim (claim), and depends_on of /amended; the attributes
+        Counts of heads by answer, with dim (claim), and by depends_on of /amended; the attributes
         `key_results` (lists of JSON), `scoreboard` (JSON), documents, layers and seed.
     """
     console.stage("untrained control")
@@ -93,7 +94,7 @@ def _of_results(results: Mapping[str, xr.Dataset], **attrs: Any) -> xr.Dataset:
     }
     scoreboard = [json.loads(text) for text in of_parts(summary, "scoreboard")]
     return xr.Dataset(
-        counts | {"depends_on": results["amended"]["depends_on"]},
+        counts | {"dependence": ("effect", dependence(results["amended"]))},
         attrs={
             "long_name": "verdicts of the same architecture with initial weights",
             "key_results": list(summary.attrs["key_results"]),

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from geostat import paper
 from geostat.datasets.variable import known, why
@@ -173,28 +174,30 @@ def _rank_or_lag(tree: xr.DataTree) -> str:
     """Say whether cosines depend on the lag or on the rank of the weight; "" without the test."""
     if "amended" not in tree.children:
         return ""
-    rank, lag, both, heads = _dependence(tree["amended"].to_dataset()["depends_on"])
-    if not heads:
+    none, rank, lag, both = dependence(tree["amended"].to_dataset()).tolist()
+    if not (heads := none + rank + lag + both):
         return ""
     control = tree["control"].to_dataset() if "control" in tree.children else xr.Dataset()
     untrained = ""
-    if "depends_on" in control:
-        *of_control, total = _dependence(control["depends_on"])
-        untrained = f"; untrained model: {', '.join(map(str, of_control))} of {total}"
+    if "dependence" in control:
+        other_none, other_rank, other_lag, other = control["dependence"].values.tolist()
+        untrained = (
+            f"; untrained model: {other_rank + other}, {other_lag + other} and {other} of"
+            f" {other_none + other_rank + other_lag + other}"
+        )
     return (
         " In predicting cosines of held-out documents the rank of the attention weight adds to the"
-        f" lag in {rank} of {heads} heads, the lag to the rank in {lag}, both in {both} (paired"
-        f" tests at 95%{untrained})."
+        f" lag in {rank + both} of {heads} heads, the lag to the rank in {lag + both}, both in"
+        f" {both} (paired tests at 95%{untrained})."
     )
 
 
-def _dependence(shown: xr.DataArray) -> tuple[int, int, int, int]:
-    """Return the number of heads whose cosines are shown to depend on the rank, on the lag and on
-    both, and of all heads with a test.
+def dependence(amended: xr.Dataset) -> NDArray[np.int64]:
+    """Return the number of heads whose cosines are shown to depend on neither, on the rank, on the
+    lag and on both, (4,).
     """
-    values = shown.values.ravel()
-    rank, lag = values[values >= 0] & 1, values[values >= 0] & 2
-    return int((rank > 0).sum()), int((lag > 0).sum()), int((rank * lag > 0).sum()), int(rank.size)
+    codes = amended["depends_on"].values.ravel().astype(np.int64)
+    return np.bincount(codes[codes >= 0], minlength=4)
 
 
 @statement(

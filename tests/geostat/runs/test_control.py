@@ -7,6 +7,10 @@ import pytest
 import xarray as xr
 from support.spine import Finished, geostat
 
+from geostat.datasets.parts import tree_of
+from geostat.runs.groups import joined
+from geostat.topics import similarity
+from geostat.topics.claims import read_tolerances
 from geostat.topics.control import untrained_results, with_untrained
 from geostat.topics.summary import key_results, scoreboard
 from reports.text.key_result import sentence, untrained_in_words
@@ -25,6 +29,21 @@ def test_a_run_states_the_answers_of_the_untrained_model(finished: Finished):
     assert all(row["untrained"] for row in rows)
     assert "; untrained model: " in finished.said.stdout
     assert all(" Untrained model: " in text for text in tree["summary"].attrs["sentences"])
+
+
+def test_the_sentence_on_rank_and_lag_counts_heads_of_both_models(finished: Finished):
+    tree = finished.tree
+    amended = tree["amended"].to_dataset()
+    shown = amended["depends_on"].values
+    shown[:] = 0
+    shown.flat[:5] = [1, 1, 2, 3, 3]
+    heads = shown.size
+    control = tree["control"].to_dataset().assign(dependence=("effect", [5, 0, 2, 1]))
+    changed = joined(tree, tree_of({"amended": amended, "control": control}))
+    text = similarity.sentence(changed, tree["summary"].to_dataset(), read_tolerances())
+    assert f"the lag in 4 of {heads} heads, the lag to the rank in 3, both in 2" in text
+    assert "tests at 95%; untrained model: 1, 3 and 1 of 8)." in text
+    assert int(tree["control"]["dependence"].sum()) > 0
 
 
 def test_without_a_control_nothing_is_said_of_it(finished: Finished):
