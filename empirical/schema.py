@@ -333,18 +333,21 @@ octave_repeats; 1; ; {_AMENDED};
         "layer head octave lag_octave",
         rf"""
 lag_cosine; 1; \overline{{\cos(v_r,v_{{r'}})}}; {_AMENDED};
-    mean cosine of sampled {_PAIRS}, by octave of the lower rank and of the lag
+    mean cosine of sampled {_PAIRS}, by octave of the larger rank and of the lag
 """,
     )
     | _table(
         "layer head octave lag_octave",
-        f"lag_pairs; 1; ; {_AMENDED}; sampled {_PAIRS}, by octave of the lower rank and of the lag",
+        f"""
+lag_pairs; 1; ; {_AMENDED}; sampled {_PAIRS}, by octave of the larger rank and of the lag
+""",
         **_COUNTS,
     )
     | _table(
         "layer head",
         rf"""
 equal_product; value norm²; ; {_AMENDED}; mean product of the values of equal content tokens
+equal_square; value norm²; ; {_AMENDED}; mean squared norm of the tokens of these pairs
 residual_square; value norm²; \mathrm{{tr}}\,W; {_AMENDED};
     trace of the covariance within octaves, at ranks beyond 31
 residual_along_s; 1; \hat s^\top W\hat s/\mathrm{{tr}}\,W; {_AMENDED};

@@ -50,7 +50,7 @@ def weights(draw: Draw, recency: float = 0.0) -> FloatArray:
 
 
 def by_rank(alpha: FloatArray, draw: Draw) -> FloatArray:
-    """Return values, (token, dimension), whose cosine is c(r) of the lower rank, c constant within
+    """Return values, (token, dimension), whose cosine is c(r) of the larger rank, c constant within
     an octave, and a short sink.
     """
     unit = draw.normal(size=(OCTAVES + 1, DIMENSION)) / np.sqrt(DIMENSION)

@@ -96,7 +96,7 @@ class Sums(NamedTuple):
     cosine: Array
     cosine_pairs: Array
     equal: Array
-    """Products of pairs of equal ids, and their number, (2)."""
+    """Products of pairs of equal ids, their number, and their mean squared norms, (3)."""
     residual: Array
     """tr W; s'Ws/s's and m'Wm/m'm, over tr W; their number of queries; tr W² over tr² W, (5)."""
 
@@ -161,7 +161,7 @@ def _sums(count: int) -> Sums:
         repeats=integers(shape),
         cosine=floats(shape),
         cosine_pairs=integers(shape),
-        equal=floats(2),
+        equal=floats(3),
         residual=floats(5),
     )
 
@@ -185,6 +185,7 @@ def _means(sums: Sums) -> dict[str, np.ndarray]:
         "lag_cosine": mean(sums.cosine, sums.cosine_pairs),
         "equal_pairs": sums.equal[1].astype(np.int32),
         "equal_product": mean(sums.equal[0], sums.equal[1]),
+        "equal_square": mean(sums.equal[2], sums.equal[1]),
         "residual_square": mean(trace, queries),
         "residual_along_s": mean(along_s, queries),
         "residual_along_mean": mean(along_mean, queries),
@@ -306,6 +307,8 @@ def _add_query(
             sums.pairs[b, a] -= 1
             sums.equal[0] += products[pair]
             sums.equal[1] += 1
+            for token in pairs[pair]:
+                sums.equal[2] += _dot(values[token], values[token]) / 2
     _add_residual(values, order, heavy, of_token, tokens, total, last, sums.residual)
     _add_cosines(values, order, label, reached, sums)
 
@@ -363,7 +366,7 @@ def _add_residual(
 
 @compiled()
 def _add_cosines(values: Array, order: Array, label: Array, reached: Array, sums: Sums) -> None:
-    """Add cosines of the tokens at some ranks, by octave of the lower rank and of the lag."""
+    """Add cosines of the tokens at some ranks, by octave of the larger rank and of the lag."""
     norm = np.empty(len(reached))
     for place in range(len(reached)):
         token = order[reached[place] - 1]

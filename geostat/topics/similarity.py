@@ -33,7 +33,7 @@ from geostat.topics.records import (
     statement,
     two_decimals,
 )
-from reports.text.number import rounded
+from reports.text.number import count, rounded
 
 CLAIMS: Final = (
     Claim(
@@ -182,13 +182,16 @@ def _rank_or_lag(tree: xr.DataTree) -> str:
     if "dependence" in control:
         other_none, other_rank, other_lag, other = control["dependence"].values.tolist()
         untrained = (
-            f"; untrained model: {other_rank + other}, {other_lag + other} and {other} of"
+            f"; untrained model, {count(control.attrs['documents'], 'document')}:"
+            f" {other_rank + other}, {other_lag + other} and {other} of"
             f" {other_none + other_rank + other_lag + other}"
         )
+    documents = count(tree["amended"].attrs["documents"], "document")
     return (
         " In predicting cosines of held-out documents the rank of the attention weight adds to the"
         f" lag in {rank + both} of {heads} heads, the lag to the rank in {lag + both}, both in"
-        f" {both} (paired tests at 95%{untrained})."
+        f" {both} (paired tests at 95% over {documents}{untrained}). The counts rise with the"
+        " number of documents."
     )
 
 

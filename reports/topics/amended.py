@@ -54,8 +54,8 @@ PARAMETERS: Final = (
 
 
 def figure_rank_and_lag(axes: Axes, run: Run) -> Axes:
-    """Draw the mean cosine of two value vectors over their lag, one line for each range of the
-    lower rank of their weights.
+    """Draw the mean cosine of two value vectors over their lag, one line for each range of ranks of
+    the token with less weight.
     """
     data = run.needed("amended")
     heads = data["cosine_heads"].values
@@ -72,7 +72,7 @@ def figure_rank_and_lag(axes: Axes, run: Run) -> Axes:
         octaves = np.flatnonzero(np.isfinite(cosine[rows]).any(axis=1)) + first
         level, bottom, top = (_mean(array[rows])[seen] for array in (cosine, low, high))
         end = 2 ** (int(octaves[-1]) + 1) - 1
-        label = f"lower rank {2 ** int(octaves[0])} to {end:,}"
+        label = f"rank {2 ** int(octaves[0])} to {end:,}"
         axes.fill_between(lag, bottom, top, color=colour, alpha=0.15, linewidth=0)
         axes.plot(lag, level, color=colour, marker="o", markersize=3, label=label)
     axes.set_xscale("log", base=2)
@@ -103,13 +103,13 @@ def caption_rank_and_lag(run: Run) -> Caption:
     data = run.needed("amended")
     say = Numbers()
     description = (
-        "Mean cosine of the value vectors of two different tokens over their lag, by the lower of"
-        " the ranks of their attention weights, in octaves that more than half of the heads have;"
-        " functional sinks are left out. Pairs are"
-        f" sampled at about 50 ranks of up to four queries of {run.counted('document')}. Lines:"
-        f" means over {run.counted('head')} and over octaves of rank; bands: 95% intervals over"
-        " documents. Look for: falling lines (similarity depends on distance), or flat lines at"
-        " different heights (it depends on rank)."
+        "Mean cosine of the value vectors of two different tokens over their lag, in octaves."
+        " Lines: ranges of the rank of the token with less attention weight, 1 the largest;"
+        " functional sinks are left out. Pairs are sampled at about 50 ranks of up to four queries"
+        f" of {run.counted('document')}; means over the heads with such pairs, more than half of"
+        " those with any. Bands: 95% intervals over documents, averaged like the lines over octaves"
+        " of rank. Look for: falling lines (distance matters), lines at different heights (rank"
+        " matters), or both."
     )
     shown = data["depends_on"].values[data["depends_on"].values >= 0]
     if not shown.size:
@@ -148,9 +148,10 @@ def _forms(run: Run, data: xr.Dataset) -> Table:
         error = quartiles(np.sqrt(data["loss_held_out"].sel(cosine_form=form)))
         rows.append([mixed(FORMS[form]), between(*error), better])
     caption = (
-        "Forms of the mean cosine of two different tokens, k their lag and r the lower of the ranks"
-        " of their weights, fitted to the same sampled pairs. Held-out error: root mean squared"
-        " residual of a cell of two octaves in a held-out document, median over heads [quartiles];"
+        "Forms of the mean cosine of two different tokens, k their lag and r the rank of the one"
+        " with less attention weight, fitted to the same sampled pairs. Held-out error: root mean"
+        " squared residual of a cell of two octaves in a held-out document, median over heads"
+        " [quartiles];"
         f" leave-one-out over {run.counted('document')}. Both better: heads in which rank and"
         " lag together predict better, by a one-sided paired t-test at 95%: the lag adds to rank,"
         " or the rank to the lag."
@@ -184,7 +185,8 @@ def _parameters(run: Run, data: xr.Dataset) -> Table:
 
 RUNGS: Final = {
     "one curve": "one curve for all heads",
-    "one cosine": "one cosine for all pairs, head size as dimension",
+    "one cosine": "one cosine for all pairs",
+    "sinks and repeats": "the same, with functional sinks and repeated tokens",
     "amended": "amended assumptions",
     "same head": "the same head on the other documents",
 }
@@ -207,13 +209,15 @@ def _prediction(run: Run, data: xr.Dataset) -> Table:
     n = data["n_fitted"].values
     caption = (
         f"Precision and Recall at {len(n)} sizes N from {n[0]} to {n[-1]}, predicted from the"
-        " query’s own weights and from parameters of the head estimated from the other documents"
-        f" ({run.counted('document')}, {run.counted('head')}). $R^2$: share of the variance between"
-        " head means; by document: of the variance between heads and documents. Error: mean"
-        " absolute error of head means. Bias: mean of predicted minus measured. Predictions with a"
-        f" model are means over {data.attrs['draws']} draws of each query. The first row has no"
-        " parameter of the head; the last predicts one half of the documents by the other, and by"
-        " document each by all others."
+        " query’s own weights, which of its tokens are functional sinks, and parameters of the head"
+        f" estimated from the other documents ({run.counted('document')},"
+        f" {run.counted('head')}). One cosine: the head size is the dimension, and only position 0"
+        " can be a sink. The amended assumptions add the law of rank and the effective dimension."
+        " $R^2$: share of the variance between head means; by document: of the variance between"
+        " heads and documents. Error: mean absolute error of head means. Bias: mean of predicted"
+        f" minus measured. Models are means over {data.attrs['draws']} draws of each query. The"
+        " first row has no parameter of the head; the last predicts each document by the measured"
+        " head on all others."
     )
     return Table.of(
         "amended_prediction", "Prediction by rank", caption, columns, each(data, "rung")

@@ -1,9 +1,9 @@
 """Simulation of a head under geostat's amended assumptions: E P, E R and E F by rank of the weight.
 
-Content tokens have the cosine c(max(r, r')) of the lower of their ranks by weight; functional sinks
-share one vector; equal tokens have correlated residuals. Directions are Gaussian in d dimensions,
-as in Model G. An estimate of the model, not a bound. Source: geostat; Definitions 1-3 of arXiv
-2602.01893 give P, R and F. Imports numpy; numba lazily.
+Content tokens have the cosine c(max(r, r')), r the rank by weight; functional sinks share one
+vector; equal tokens have correlated residuals. Directions are Gaussian in d dimensions, as in Model
+G. An estimate of the model, not a bound. Source: geostat; Definitions 1-3 of arXiv 2602.01893 give
+P, R and F. Imports numpy; numba lazily.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RankParameters:
     """Parameters of a head by rank of the weight.
 
     first, limit, gamma: c(r) = limit + (first − limit) r^(−gamma), 0 ≤ limit ≤ first ≤ 1, gamma ≥
-    0. rho: cosine of the functional sinks with content tokens, |rho| ≤ 1; beyond ±√c of the lowest
+    0. rho: cosine of the functional sinks with content tokens, −1 ≤ rho ≤ 1; beyond ±√c of the last
     rank it is infeasible and taken as that. dimension: effective dimension of the directions,
     positive. repeat: correlation of the residuals of equal tokens, 0 ≤ repeat < 1.
     """

@@ -101,7 +101,7 @@ def rank_coherence(
     """Return the Gram (T, T) of rank coherence, for tokens ordered by weight: the sink, then
     content tokens r = 1, 2, … by descending attention weight.
 
-    Two content tokens have the cosine of the lower-ranked one: c(max(r, r')), with
+    Two content tokens have the cosine of the one with less weight: c(max(r, r')), with
     c(r) = c∞ + (c₁ − c∞) r^(−γ); every content token has ρ₀ to the sink. Without ρ₀ it is always
     feasible: it is the sum of (c(k) − c(k+1)) 11ᵀ over the first k tokens, of c(L) 11ᵀ over all,
     and of the diagonal 1 − c(r), all non-negative. With ρ₀, ρ₀² ≤ c(L) suffices.

@@ -51,6 +51,7 @@ def measure_layer(
         "octave_product": ("product", "octave_pairs"),
         "lag_cosine": ("cosine", "lag_pairs"),
         "equal_product": ("equal", "equal_pairs"),
+        "equal_square": ("equal_square", "equal_pairs"),
         "residual_square": ("trace", "queries"),
         "residual_along_s": ("along_s", "queries"),
         "residual_along_mean": ("along_mean", "queries"),
@@ -131,6 +132,8 @@ class Ranked:
         square = _grouped(member.mT, full.square().sum(dim=-1, keepdim=True))[..., 0]
         equal, equal_pairs = self._equal(states, label[self.seen], budget)
         product = total @ total.mT - torch.diag_embed(square) - equal
+        equals = self._equals(label[self.seen], wide)
+        squares = full.square().sum(dim=-1)[torch.arange(len(equals)) // (len(equals) // len(full))]
         pairs = tokens[:, :, None] * tokens[:, None] - torch.diag_embed(tokens) - equal_pairs
         return {
             "octave_tokens": tokens,
@@ -139,6 +142,7 @@ class Ranked:
             "octave_pairs": pairs,
             "octave_repeats": self._repeats(label[self.seen], member),
             "equal": equal.sum(dim=(1, 2)) / 2,
+            "equal_square": (equals * squares).sum(dim=1) / 2,
             "equal_pairs": equal_pairs.sum(dim=(1, 2)) / 2,
             **self._residual(full, tokens, total, square),
             **self._cosines(states, label[self.seen]),
@@ -157,6 +161,13 @@ class Ranked:
             products.append((_grouped(here.mT, part @ part.mT * alike) @ here).to(wide))
         pairs = (member.mT @ alike).to(wide) @ member.to(wide)
         return grids.joined(products, 0), pairs
+
+    def _equals(self, label: Tensor, dtype: torch.dtype) -> Tensor:
+        """Return the number of other content tokens equal to each, 0 for sinks, (head, token)."""
+        content = (~self.is_sink).to(dtype)
+        label = label.expand_as(self.rank)
+        counts = content.new_zeros(len(content), self.positions).scatter_add(1, label, content)
+        return (counts.gather(1, label) - 1) * content
 
     def _repeats(self, label: Tensor, member: Tensor) -> Tensor:
         """Count tokens with an equal token of higher rank, by octave and the highest one's."""

@@ -1,7 +1,7 @@
 """Amended assumptions of each head: norms, similarity and residual directions by rank of the
 weight, and the class of functional sinks.
 
-The cosine of two content tokens is c(r) = c∞ + (c₁ − c∞)r^(−γ), r the lower of their ranks, where
+The cosine of two content tokens is c(r) = c∞ + (c₁ − c∞)r^(−γ), r the larger of their ranks, where
 the paper's Assumption 2 has e^(−βk), k their lag. Whether cosines depend on the rank, the lag or
 both is tested on sampled cosines of held-out documents. Source: geostat; arXiv 2602.01893,
 Assumptions 1 and 2, for the rivals. Imports numpy and xarray.
@@ -30,12 +30,15 @@ from geostat.statistics.one_standard_error import gain_over
 
 HEAD: Final = ("layer", "head")
 FORM: Final = ("cosine_form", *HEAD)
-LEAST: Final = 20
-"""Pairs of a cell of two octaves below which it is left out."""
+LEAST: Final = 10
+"""Largest number of pairs in a cell of two octaves that is left out."""
 
 FLAGS: Final = {
     "no_octaves": "fewer than two octaves of ranks with enough pairs: no rank coherence",
     "exponent_at_bound": "the exponent of rank coherence is at the edge of its grid",
+    "limit_at_bound": "c∞ is 0 or c₁ is 1 with all documents or all but one: no standard error",
+    "no_residual": "fewer than 33 content tokens: no dimension, no prediction",
+    "no_repeats": "no two tokens are equal, or their ids are unknown: pairs may be of equal tokens",
     "one_document": "one document: no standard errors, no held-out loss",
     "no_sink": "no document has a functional sink in the head",
     "all_sinks": "every visible token is a functional sink in some document",
@@ -43,8 +46,8 @@ FLAGS: Final = {
 RECORDS: Final = (
     *quantities(
         r"""
-    coherence_first | 1 | c_1 | fitted cosine at rank 1, where there is no pair | estimated
-    coherence_limit | 1 | c_\infty | limit of the cosine at small weights | estimated
+    coherence_first | 1 | c_1 | cosine at rank 1, extrapolated | estimated
+    coherence_limit | 1 | c_\infty | limit of the cosine as the rank grows, extrapolated | estimated
     coherence_exponent | 1 | \gamma | exponent of the decay of cosines with rank
     coherence_rmse | 1 | \mathrm{RMSE} | root mean squared residual over pairs of octaves
     norm_slope | 1/octave | b_n | change of the log squared norm per octave of rank | estimated
@@ -74,8 +77,8 @@ RECORDS: Final = (
     ),
     *quantities(
         r"""
-    loss_held_out | 1 | \mathcal{L}_{\mathrm{out}} | mean squared residual of sampled cosines of a
-        held-out document
+    loss_held_out | 1 | \mathcal{L}_{\mathrm{out}} | mean squared residual of a held-out document's
+        cells, weighted by pairs
     loss_held_out_se | 1 | \mathrm{se}(\mathcal{L}_{\mathrm{out}}) | standard error over documents
         of the held-out loss
     """,
@@ -85,7 +88,7 @@ RECORDS: Final = (
     *quantities(
         r"""
     cosine | 1 | \overline{\cos(v_r,v_{r'})} | mean cosine of different tokens, by octave of the
-        lower rank and of the lag: mean over heads, then over documents | estimated
+        larger rank and of the lag: mean over heads, then over documents | estimated
     cosine_heads | 1 | - | heads with such pairs in at least one document
     """,
         dims=("octave", "lag_octave"),
@@ -120,15 +123,21 @@ def fit_amended(ranks: xr.Dataset) -> xr.Dataset:
     none = np.zeros(sink.shape[1], dtype=bool)
     gamma = found["coherence_exponent"][0]
     decays = found["coherence_first"][0] > found["coherence_limit"][0]
+    limits = found["coherence_first"], found["coherence_limit"]
+    inside = ((limits[0] < 1) & (limits[1] > 0)).all(axis=0) | ~np.isfinite(gamma)
     raised = {
         "no_octaves": ~np.isfinite(gamma),
         "exponent_at_bound": decays & np.isin(gamma, GAMMAS[[0, -1]]),
+        "limit_at_bound": ~inside,
+        "no_residual": ~np.isfinite(found["dimension"][0]),
+        "no_repeats": _cases(ranks, "equal_pairs").sum(axis=0) == 0,
         "one_document": none | (documents < 2),
         "no_sink": shares["class_share"] == 0,
         "all_sinks": (_cases(ranks, "content_tokens") == 0).any(axis=(0, 2)),
     }
     numbers: dict[str, Any] = {
         **{name: _estimate(found[name]) for name in ESTIMATED},
+        **{name: _estimate(found[name]).with_error_where(inside) for name in COHERENCE},
         "coherence_exponent": np.where(decays, gamma, np.nan),
         "coherence_rmse": found["coherence_rmse"][0],
         "class_norm_ratio": document_mean(_norm_ratio(ranks)),
@@ -146,10 +155,10 @@ def fit_amended(ranks: xr.Dataset) -> xr.Dataset:
     )
 
 
-ESTIMATED: Final = (
-    *("coherence_first", "coherence_limit", "norm_slope", "dimension", "repeat_cosine"),
-)
+ESTIMATED: Final = ("norm_slope", "dimension", "repeat_cosine")
 """Parameters of `parameters` with a standard error."""
+COHERENCE: Final = ("coherence_first", "coherence_limit")
+"""Those that may be at a bound."""
 
 
 def parameters(ranks: xr.Dataset) -> dict[str, FloatArray]:
@@ -229,15 +238,17 @@ def _coherence(ranks: xr.Dataset, square: FloatArray) -> dict[str, FloatArray]:
     """Return the parameters of rank coherence, its residual, and the correlation of residuals of
     equal tokens.
     """
-    product, pairs = _means(ranks, "octave_product", "octave_pairs")
-    octaves = square.shape[-1]
-    scale = np.sqrt(square[..., :, None] * square[..., None, :])
-    cosine = ratio(product, scale).reshape(-1, octaves**2)
-    weight = (np.isfinite(cosine) & (pairs.reshape(cosine.shape) > LEAST)).astype(np.float64)
-    several = weight.reshape(-1, octaves, octaves).any(axis=1).sum(axis=1) > 1
-    weight *= several[:, None]
-    lower = np.maximum.outer(np.arange(octaves), np.arange(octaves)).ravel()
-    fitted = fit_coherence(cosine, weight, lower)
+    product, ordered = _means(ranks, "octave_product", "octave_pairs")
+    larger, smaller = np.tril_indices(square.shape[-1])
+    cosine = ratio(
+        product[..., larger, smaller], np.sqrt(square[..., larger] * square[..., smaller])
+    )
+    pairs = ordered[..., larger, smaller] / np.where(larger == smaller, 2, 1)
+    # the cells of all documents, in every replicate that has them
+    used = np.isfinite(cosine) & (pairs > 0) & (pairs[0] > LEAST)
+    used &= (used @ np.eye(square.shape[-1])[larger] > 0).sum(axis=-1, keepdims=True) > 1
+    cosine, weight = (array.reshape(-1, len(larger)) for array in (cosine, used.astype(float)))
+    fitted = fit_coherence(cosine, weight, larger)
     first, limit, gamma, squares = (
         array.reshape(square.shape[:2])
         for array in (
@@ -246,10 +257,9 @@ def _coherence(ranks: xr.Dataset, square: FloatArray) -> dict[str, FloatArray]:
         )
     )
     product, _ = _means(ranks, "equal_product", "equal_pairs")
-    count = _pooled(_cases(ranks, "octave_tokens"))
-    mean_square = ratio(np.nansum(square * count, axis=-1), count.sum(axis=-1))
+    of_pairs, _ = _means(ranks, "equal_square", "equal_pairs")
     low = limit + (first - limit) * LOW**-gamma
-    repeat = ratio(ratio(product, mean_square) - low, np.maximum(1 - low, 0.05))
+    repeat = ratio(ratio(product, of_pairs) - low, 1 - low)
     return {
         "coherence_first": first,
         "coherence_limit": limit,
@@ -260,7 +270,7 @@ def _coherence(ranks: xr.Dataset, square: FloatArray) -> dict[str, FloatArray]:
 
 
 LOW: Final = 190.0
-"""Rank at which the cosine of different tokens is compared with that of equal ones: octave 7."""
+"""Rank, in octave 7, whose cosine is that of different tokens: beyond it c(r) hardly falls."""
 
 
 def _forms(ranks: xr.Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -293,7 +303,7 @@ def _forms(ranks: xr.Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _by_rank_and_lag(ranks: xr.Dataset) -> dict[str, Any]:
-    """Return the mean cosine over heads by octave of the lower rank and of the lag."""
+    """Return the mean cosine over heads by octave of the larger rank and of the lag."""
     cosine = _cases(ranks, "lag_cosine")
     means = [mean_over_documents(of_document) for of_document in cosine]
     heads = np.isfinite(cosine).any(axis=0).sum(axis=0)

@@ -78,19 +78,21 @@ def fit(
     """Return the fitted values of a form, (case, cell), by weighted least squares.
 
     cosine: mean cosines, (case, cell). weight: likewise, 0 where nothing was measured. ranks, lags:
-    octaves of each cell, (cell,). An octave without data has the mean. The law of rank does not
-    rise. NaN for a case without data.
+    octaves of each cell, (cell,). An octave without data has no effect: its cells have about the
+    mean. The law of rank does not rise. NaN for a case without data.
     """
     cosine = np.where(weight > 0, cosine, 0.0)
+    mean = ratio((weight * cosine).sum(axis=1), weight.sum(axis=1), 0.0)[:, None]
+    level = mean if form in EFFECTS else 0.0
     fitted, best = np.full(cosine.shape, np.nan), np.full(len(cosine), np.inf)
     known = np.asarray((weight > 0).any(axis=1))
     for columns, fixed, falls in _designs(form, ranks, lags):
-        coefficient, squares = _least_squares(cosine - fixed, weight, columns)
+        coefficient, squares = _least_squares(cosine - fixed - level, weight, columns)
         better = np.asarray(known & (squares < best))
         if falls:
             better &= coefficient[:, 1] >= 0
         best[better] = squares[better]
-        fitted[better] = fixed + coefficient[better] @ columns
+        fitted[better] = (fixed + level + coefficient @ columns)[better]
     return fitted
 
 

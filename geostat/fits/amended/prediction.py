@@ -1,10 +1,11 @@
 """Separability predicted by the amended assumptions, scored against measured heads.
 
-Every analysed query is drawn at its own weights (those kept at about 50 ranks, interpolated), with
-parameters of the head from the other documents. Rungs of comparison: one curve for all heads; one
-cosine for all pairs, with the sink at position 0 and the head size as dimension (Model G with an
-offset); the amended assumptions; the same head measured on the other documents. Source: geostat.
-Imports theory.
+Every analysed query is drawn at its own weights (those kept at about 50 ranks, interpolated) and
+its own functional sinks, with parameters of the head from the other documents. Rungs of comparison:
+one curve for all heads; one cosine for all pairs, with the sink at position 0 and the head size as
+dimension; the same with all functional sinks and repeated tokens; the amended assumptions, which
+add the law of rank and the effective dimension; the same head measured on the other documents. All
+models have the norms by octave. Source: geostat. Imports theory.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from geostat.statistics.losses import mean_over_documents
 from theory.editions.sharp.sharp_law import in_threads
 from theory.evaluate.fitted import RankParameters, fitted
 
-RUNGS: Final = ("one curve", "one cosine", "amended", "same head")
+MODELS: Final = ("one cosine", "sinks and repeats", "amended")
+"""Predictions by draws."""
+RUNGS: Final = ("one curve", *MODELS, "same head")
 """Predictions, from the simplest."""
 SMALLEST, LARGEST, POINTS = 2, 256, 23
 """Least and largest size N, and largest number of sizes."""
@@ -84,22 +87,30 @@ def fitted_separability(
             "the run has one document, expected at least 2: parameters come from the others."
             " Capture more with --documents."
         )
-    n, truth = _measured(tree)
-    predicted = np.full((2, *truth.shape), np.nan)
+    n, by_query = _measured(tree)
+    truth = mean_over_documents(np.moveaxis(by_query, -2, 0))
+    predicted = np.full((len(MODELS), *truth.shape), np.nan)
     found = parameters(ranks)
     layers, heads = ranks.sizes["layer"], ranks.sizes["head"]
     of_layer = partial(_of_head, ranks, capture, found, n, draws, seed)
     for layer in range(layers):
         cells = [(layer, head) for head in range(heads)]
         for (_, head), values in zip(cells, in_threads(of_layer, cells), strict=True):
-            predicted[:, :, :, layer, head] = values
+            # means over the queries whose value is measured
+            known = np.where(np.isfinite(by_query[:, :, layer, head]), values, np.nan)
+            predicted[:, :, :, layer, head] = mean_over_documents(np.moveaxis(known, -2, 0))
         if progress is not None:
             progress((layer + 1) / layers)
+    if not np.isfinite(predicted).any():
+        raise InputError(
+            "no head can be predicted by rank: expected at least 33 content tokens. Capture longer"
+            " windows with --length."
+        )
     return _scored(n, truth, predicted).assign_attrs(draws=draws, seed=seed)
 
 
 def _measured(tree: xr.DataTree) -> tuple[np.ndarray, FloatArray]:
-    """Return sizes N, and measured P and R, means over queries: (statistic, document, layer, head,
+    """Return sizes N, and measured P and R of each query: (statistic, document, layer, head, query,
     n).
     """
     queried = "queries" in tree.children
@@ -113,9 +124,12 @@ def _measured(tree: xr.DataTree) -> tuple[np.ndarray, FloatArray]:
     wanted = np.geomspace(SMALLEST, LARGEST, 4 * POINTS)
     places = np.unique(np.abs(inside[:, None] - wanted).argmin(axis=0))
     n = inside[places[np.unique(np.linspace(0, len(places) - 1, POINTS).round().astype(int))]]
-    order = ("document", "layer", "head", "n")
-    curves = [data[name].sel(n=n).transpose(*order).values for name in STATISTICS]
-    return n, np.stack(curves).astype(np.float64)
+    order = ("document", "layer", "head", "query", "n")
+    of = "_by_query" if queried else ""
+    curves = [data[f"{name}{of}"].sel(n=n) for name in STATISTICS]
+    if not queried:
+        curves = [curve.expand_dims("query") for curve in curves]
+    return n, np.stack([curve.transpose(*order).values for curve in curves]).astype(np.float64)
 
 
 OF_QUERY: Final = ("log_weight", "sink_log_weight", "content_tokens")
@@ -132,30 +146,25 @@ def _of_head(
     seed: int,
     cell: tuple[int, int],
 ) -> FloatArray:
-    """Return P and R of one head: (one cosine or amended, statistic, document, n)."""
+    """Return P and R of one head: (model, statistic, document, query, n)."""
     layer, head = cell
     case, documents = layer * ranks.sizes["head"] + head, ranks.sizes["document"]
     kept, dimension = ranks["rank"].values, float(capture.attrs["dimension"])
     of_head = {name: ranks[name].values[:, layer, head] for name in OF_HEAD}
-    values = np.full((2, len(STATISTICS), documents, len(n)), np.nan)
-    for document in range(documents):
+    shape = (len(MODELS), len(STATISTICS), documents, ranks.sizes["query"], len(n))
+    values = np.full(shape, np.nan)
+    for document, query in np.ndindex(documents, ranks.sizes["query"]):
         own = {name: array[1 + document, case] for name, array in found.items()}
-        if not np.isfinite(own["coherence_limit"]) or not own["dimension"] > 0:
+        rows = {name: of_head[name][document, query] for name in OF_QUERY}
+        row = Row.of(rows, kept, own, bool(of_head["sink_first"][document]))
+        if row is None or not np.isfinite(own["coherence_limit"]) or not own["dimension"] > 0:
             continue
+        draw = np.random.default_rng((seed, case, document, query))
         others = np.arange(documents) != document
         repeats = of_head["octave_repeats"][others].sum(axis=0)
         repeats = repeats / np.maximum(of_head["octave_tokens"][others].sum(axis=0), 1)[:, None]
-        by_query = []
-        for query in range(ranks.sizes["query"]):
-            draw = np.random.default_rng((seed, case, document, query))
-            rows = {name: of_head[name][document, query] for name in OF_QUERY}
-            row = Row.of(rows, kept, own, bool(of_head["sink_first"][document]))
-            if row is not None:
-                leaders = row.leaders(repeats, draw)
-                models = row.one_cosine(own, dimension), row.amended(own, leaders)
-                by_query.append([_drawn(row, model, n, draws, draw) for model in models])
-        if by_query:
-            values[:, :, document] = np.mean(by_query, axis=0)
+        for index, model in enumerate(row.models(own, dimension, row.leaders(repeats, draw))):
+            values[index, :, document, query] = _drawn(row, model, n, draws, draw)
     return values
 
 
@@ -221,28 +230,32 @@ class Row:
             out[again] = out[out[again]]
         return out
 
-    def amended(self, own: dict[str, Any], leaders: np.ndarray) -> dict[str, Any]:
-        """Return the arguments of `fitted` for the amended assumptions."""
-        parameters_of_head = RankParameters(
-            first=float(own["coherence_first"]),
-            limit=float(own["coherence_limit"]),
-            gamma=float(own["coherence_exponent"]),
-            rho=_cosine(own),
+    def models(
+        self, own: dict[str, Any], dimension: float, leaders: np.ndarray
+    ) -> list[dict[str, Any]]:
+        """Return the arguments of `fitted` for each of MODELS; `dimension` is the head size."""
+        first, limit, gamma = (
+            float(own[f"coherence_{part}"]) for part in ("first", "limit", "exponent")
+        )
+        low = limit + (first - limit) * LOW**-gamma
+        rho, repeat = _cosine(own), float(np.nan_to_num(own["repeat_cosine"]))
+        flat = partial(RankParameters, first=low, limit=low, gamma=1.0, rho=rho)
+        by_rank = RankParameters(
+            first=first,
+            limit=limit,
+            gamma=gamma,
+            rho=rho,
             dimension=float(own["dimension"]),
-            repeat=float(np.nan_to_num(own["repeat_cosine"])),
+            repeat=repeat,
         )
-        return {"sinks": self.is_sink, "parameters": parameters_of_head, "leaders": leaders}
-
-    def one_cosine(self, own: dict[str, Any], dimension: float) -> dict[str, Any]:
-        """Return the arguments of `fitted` for one cosine of all pairs."""
-        first, limit, gamma = (own[f"coherence_{part}"] for part in ("first", "limit", "exponent"))
-        cosine = float(limit + (first - limit) * LOW**-gamma)
-        parameters_of_head = RankParameters(
-            first=cosine, limit=cosine, gamma=1.0, rho=_cosine(own), dimension=dimension
-        )
-        sinks = np.zeros_like(self.is_sink)
-        sinks[np.flatnonzero(self.is_sink)[:1]] = self.first
-        return {"sinks": sinks, "parameters": parameters_of_head}
+        at_first = np.zeros_like(self.is_sink)
+        at_first[np.flatnonzero(self.is_sink)[:1]] = self.first
+        every = {"sinks": self.is_sink, "leaders": leaders}
+        return [
+            {"sinks": at_first, "parameters": flat(dimension=dimension)},
+            {**every, "parameters": flat(dimension=dimension, repeat=repeat)},
+            {**every, "parameters": by_rank},
+        ]
 
 
 def _cosine(own: dict[str, Any]) -> float:
@@ -251,7 +264,7 @@ def _cosine(own: dict[str, Any]) -> float:
 
 def _scored(n: np.ndarray, truth: FloatArray, predicted: FloatArray) -> xr.Dataset:
     """Return /fitted from measured P and R, (statistic, document, layer, head, n), and those of the
-    two models.
+    models.
     """
     known = np.isfinite(truth) & np.isfinite(predicted).all(axis=0)
     truth = np.where(known, truth, np.nan)
@@ -261,11 +274,12 @@ def _scored(n: np.ndarray, truth: FloatArray, predicted: FloatArray) -> xr.Datas
         model = np.where(known[index], predicted[:, index], np.nan)
         one_curve = np.where(known[index], _curve(of), np.nan)
         scores = [_scores(of, rung) for rung in (one_curve, *model)]
-        scores.append(_of_same_head(of))
+        others = leave_one_out_mean(of)  # its mean over documents is that of the head itself
+        scores.append({"r2_documents": _explained(of, others)})
         for part in _MEANS:
-            numbers[f"{name}_{part}"] = np.array([score[part] for score in scores])
+            numbers[f"{name}_{part}"] = np.array([score.get(part, np.nan) for score in scores])
         numbers[name] = mean_over_documents(of)
-        numbers[f"{name}_fitted"] = mean_over_documents(model[1])
+        numbers[f"{name}_fitted"] = mean_over_documents(model[-1])
     return xr.Dataset(
         variables(VARIABLES, numbers),
         coords={
@@ -286,16 +300,6 @@ def _scores(truth: FloatArray, predicted: FloatArray) -> dict[str, float]:
         "mae": float(mean_over_documents(np.abs(error).ravel())),
         "bias": float(mean_over_documents(error.ravel())),
     }
-
-
-def _of_same_head(truth: FloatArray) -> dict[str, float]:
-    """Return the scores of a head's own measurements: of one half of the documents for the other,
-    both ways, and of all others for each document.
-    """
-    halves = [mean_over_documents(truth[first::2])[None] for first in (0, 1)]
-    of_means = [_scores(one, other) for one, other in (halves, halves[::-1])]
-    mean = {part: float(np.mean([score[part] for score in of_means])) for part in _MEANS}
-    return mean | {"r2_documents": _explained(truth, leave_one_out_mean(truth))}
 
 
 def _explained(truth: FloatArray, predicted: FloatArray) -> float:

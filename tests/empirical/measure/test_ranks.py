@@ -70,6 +70,7 @@ def expected(rows, values, ids, head: int) -> dict:
             product, a, b = v[one] @ v[two], octave(rank[one]), octave(rank[two])
             if ids[one] == ids[two]:
                 mean["equal_product",].append(product)
+                mean["equal_square",].append((v[one] @ v[one] + v[two] @ v[two]) / 2)
                 continue
             mean["octave_product", a, b].append(product)
             mean["octave_product", b, a].append(product)

@@ -42,7 +42,7 @@ def test_the_sentence_on_rank_and_lag_counts_heads_of_both_models(finished: Fini
     changed = joined(tree, tree_of({"amended": amended, "control": control}))
     text = similarity.sentence(changed, tree["summary"].to_dataset(), read_tolerances())
     assert f"the lag in 4 of {heads} heads, the lag to the rank in 3, both in 2" in text
-    assert "tests at 95%; untrained model: 1, 3 and 1 of 8)." in text
+    assert "over 3 documents; untrained model, 3 documents: 1, 3 and 1 of 8)." in text
     assert int(tree["control"]["dependence"].sum()) > 0
 
 

@@ -89,6 +89,27 @@ def test_drawn_heads_are_predicted(run):
     xr.testing.assert_identical(found, again)
 
 
+def test_a_query_counts_where_it_is_measured(run):
+    """Queries without a measured value, as those that see fewer than N tokens, are left out."""
+    groups = {name: run[name].to_dataset() for name in run.children}
+    dims = ("document", "layer", "head", "query", "n")
+    by_query = {
+        f"{name}_by_query": (dims, groups["capture"][name].values[:, :, :, None].repeat(2, axis=3))
+        for name in ("precision", "recall")
+    }
+    queries = xr.Dataset(by_query, {"n": SIZES})
+    two = xr.concat([groups["ranks"]] * 2, "query", data_vars="minimal")
+    whole = fitted_separability(tree_of(groups | {"queries": queries, "ranks": two}), draws=2)
+    for values in queries.data_vars.values():
+        values[:, :, :, 1, SIZES > 8] = np.nan
+    part = fitted_separability(tree_of(groups | {"queries": queries, "ranks": two}), draws=2)
+    small = whole["n_fitted"] <= 8
+    np.testing.assert_allclose(part["precision"], whole["precision"])
+    same = part["precision_fitted"] == whole["precision_fitted"]
+    assert same[..., small.values].all()
+    assert not same[..., ~small.values].all()
+
+
 def test_a_document_is_predicted_from_the_others(run):
     ranks = run["ranks"].to_dataset()
     changed = ranks.copy(deep=True)
@@ -137,6 +158,9 @@ def test_a_run_that_cannot_be_predicted_is_refused(run):
     with pytest.raises(InputError, match="one document, expected at least 2"):
         fitted_separability(one)
     groups = {name: run[name].to_dataset() for name in run.children}
+    short = groups["ranks"].assign(residual_along_s=groups["ranks"]["residual_along_s"] * np.nan)
+    with pytest.raises(InputError, match="at least 33 content tokens"):
+        fitted_separability(tree_of(groups | {"ranks": short}))
     large = tree_of(groups | {"capture": groups["capture"].isel(n=[0])})
     with pytest.raises(InputError, match="no size N from 2 to 256"):
         fitted_separability(large)
