@@ -176,7 +176,7 @@ QUOTED: Final = (
     Quoted("a constant in {} KV heads.", "verdicts", "decay to a constant, holds", _beats_constant),
     Quoted("cosines in {} of all", "cosine_forms", "levels of rank, both better", _shown(2)),
     Quoted("of all {} heads,", "heads", "rows", _size("layer", "head")),
-    Quoted("to the lag in {}.", "cosine_forms", "levels of lag, both better", _shown(1)),
+    Quoted("to the lag in {} (more", "cosine_forms", "levels of lag, both better", _shown(1)),
     Quoted("factor of 2 in {} of", "verdicts", "four phases, holds", _heads(SHAPE, "holds")),
     Quoted("heads ({} at a false", "verdicts", "holds_adjusted", _adjusted),
     Quoted("beyond it in {}.", "verdicts", "four phases, fails", _heads(SHAPE, "fails")),
@@ -219,6 +219,7 @@ STATED: Final = (
     "factor of 2",
     "; 1 means",
     "decay to 0",
+    "exponentially to 0",
     "4-bit",
 )
 """Words with numbers that are not results: a size, a tolerance, a definition."""
