@@ -193,6 +193,14 @@ RUNGS: Final = {
 """Words of each prediction."""
 
 
+def _largest_bias(data: xr.Dataset, name: str) -> str:
+    """Return the size N at which the mean over heads is predicted worst, and its error."""
+    bias = (data[f"{name}_fitted"] - data[name]).mean(("layer", "head"))
+    worst = bias[int(np.abs(np.nan_to_num(bias.values)).argmax())]
+    side = "high" if worst > 0 else "low"
+    return f"N = {int(worst['n_fitted'])} ({abs(float(worst)):.3f} too {side})"
+
+
 def _prediction(run: Run, data: xr.Dataset) -> Table:
     """Return the table of predictions by rank and their rivals."""
     columns = [
@@ -217,7 +225,9 @@ def _prediction(run: Run, data: xr.Dataset) -> Table:
         " heads and documents. Error: mean absolute error of head means. Bias: mean of predicted"
         f" minus measured. Models are means over {data.attrs['draws']} draws of each query. The"
         " first row has no parameter of the head; the last predicts each document by the measured"
-        " head on all others."
+        " head on all others. The mean over sizes hides errors of opposite sign: at one size the"
+        " bias of the amended assumptions is largest in Precision at"
+        f" {_largest_bias(data, 'precision')} and in Recall at {_largest_bias(data, 'recall')}."
     )
     return Table.of(
         "amended_prediction", "Prediction by rank", caption, columns, each(data, "rung")
