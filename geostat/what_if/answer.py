@@ -27,7 +27,7 @@ from geostat.what_if.studies import elasticities, find_value, lines_of, whatif
 from theory.errors import InputError as TooMany
 from theory.head.gram import LagGram
 from theory.what_if.crossing import Crossing
-from theory.what_if.parameters import BOUNDS, LOWER, PARAMETERS, Decay
+from theory.what_if.parameters import BOUNDS, BY_RANK, LOWER, PARAMETERS, Decay
 
 SUFFIXES: Final = (".npy", ".npz", ".csv", ".tsv", ".txt")
 """Suffixes of a file of cosines."""
@@ -45,8 +45,8 @@ def from_head(run: xr.DataTree, head: str, *, gram: Decay = "exponential") -> di
     Args:
         run: a fitted run.
         head: name of the head, such as "L5H3".
-        gram: "exponential" or "offset" reads that fit; "measured" reads no similarity, because
-            `measured_of_head` replaces it.
+        gram: "exponential", "offset" or "rank" (amended assumptions) reads that fit; "measured"
+            reads no similarity, because `measured_of_head` replaces it.
 
     Raises:
         InputError: if the run is not fitted, the head is unknown, or a parameter has no fit.
@@ -56,10 +56,15 @@ def from_head(run: xr.DataTree, head: str, *, gram: Decay = "exponential") -> di
         raise InputError(
             f"the run holds no /{missing[0]}, expected a fitted run. Run `geostat fit` on it first."
         )
-    if gram not in ("exponential", "offset", "measured"):
+    if gram not in ("exponential", "offset", "rank", "measured"):
         raise InputError(
-            f"gram is {gram!r}, expected exponential or offset, which runs have fits of. Give the"
-            " similarity with --set."
+            f"gram is {gram!r}, expected exponential, offset or rank, which runs have fits of. Give"
+            " the similarity with --set."
+        )
+    if gram == "rank" and "amended" not in run.children:
+        raise InputError(
+            "the run has no fits by rank, expected weights and values by rank. Capture it again"
+            " with this version of geostat, then fit it."
         )
     captured = run["capture"].to_dataset()
     indices, kv_head = _indices(captured, head)
@@ -77,9 +82,16 @@ def from_head(run: xr.DataTree, head: str, *, gram: Decay = "exponential") -> di
         "T2": weights["t2"],
     }
     if gram != "measured":
-        similarity = run["similarity"].to_dataset().sel(gram=gram).isel(kv_head)
-        result |= {"beta": similarity["beta"], "rho0": similarity["rho0"]}
-        result |= {"c": similarity["offset"]} if gram == "offset" else {}
+        form = "exponential" if gram == "rank" else gram
+        similarity = run["similarity"].to_dataset().sel(gram=form).isel(kv_head)
+        result["rho0"] = similarity["rho0"]
+        if gram == "rank":
+            amended = run["amended"].to_dataset().isel(indices)
+            fits = ("coherence_first", "coherence_limit", "coherence_exponent")
+            result |= {name: amended[fit] for name, fit in zip(BY_RANK, fits, strict=True)}
+        else:
+            result["beta"] = similarity["beta"]
+            result |= {"c": similarity["offset"]} if gram == "offset" else {}
     values = {name: float(value) for name, value in result.items()}
     if unknown := [
         name for name, value in values.items() if not np.isfinite(value) and name != "omega"
@@ -161,7 +173,7 @@ def read_gram(path: Path) -> np.ndarray:
     if path.is_dir() or not path.exists():
         raise InputError(
             f"--gram {path}: no such file, expected a .npy, .npz or .csv file, or one of"
-            " exponential, offset, stretched, power, measured. Check the name."
+            " exponential, offset, stretched, power, rank, measured. Check the name."
         )
     with boundary(
         f"--gram {path}: cannot be read",
@@ -386,7 +398,8 @@ def _start(options: WhatIfOptions) -> tuple[dict[str, Any], dict[str, str]]:
     from geostat.runs.files import store_path
 
     store = StoredRun.open(store_path(options.run))
-    run = store.tree(only=("capture", "norms", "similarity", "weights"))
+    fits = ("norms", "similarity", "weights", *(["amended"] if gram == "rank" else []))
+    run = store.tree(only=("capture", *fits))
     with shown_whole(store.path):
         base = from_head(
             run, options.head, gram=MEASURED if measured or source else cast(Decay, options.gram)

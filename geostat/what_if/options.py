@@ -17,8 +17,8 @@ class WhatIfOptions(PrintOptions, in_python=False):
         "Values of a parameter: VALUE, V1,V2,… or FROM:TO:COUNT[:log]. A prefix x multiplies the"
         " base value (beta=x2). A suffix L gives T1 and T2 as shares of L (T1=0.5L). Ranges of"
         " integer parameters are rounded, without duplicates (N=2:3:10 is 2 and 3). Repeatable."
-        " Names: N, L, d, kappa, beta, rho0, c, stretch, lam, p_sink, p_base, eta, growth, omega,"
-        " T1, T2, C.",
+        " Names: N, L, d, kappa, beta, rho0, c, stretch, c1, cinf, gamma, lam, p_sink, p_base, eta,"
+        " growth, omega, T1, T2, C.",
         "--set",
         metavar="NAME=VALUES",
     )
@@ -27,8 +27,8 @@ class WhatIfOptions(PrintOptions, in_python=False):
     )
     gram: str = option(
         "exponential",
-        "Gram: exponential, offset, stretched or power; measured (cosines of --head); or a .npy,"
-        " .npz or .csv file of cosines.",
+        "Gram: exponential, offset, stretched or power (by lag); rank (by rank of the weight);"
+        " measured (cosines of --head); or a .npy, .npz or .csv file of cosines.",
         metavar="NAME|FILE",
     )
     bounds: tuple[str, ...] = option(

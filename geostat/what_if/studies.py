@@ -83,13 +83,14 @@ def whatif(
 
     Args:
         axes: values of the varying parameters by name (N, L, d, kappa, beta, rho0, c, stretch,
-            lam, p_sink, p_base, eta, growth, omega, T1, T2, C), in the order of the dataset's
-            dimensions. T1 and T2 may be shares of L, such as "0.3L"; defaults are "0.5L" and
-            "0.9L".
+            c1, cinf, gamma, lam, p_sink, p_base, eta, growth, omega, T1, T2, C), in the order of
+            the dataset's dimensions. T1 and T2 may be shares of L, such as "0.3L"; defaults are
+            "0.5L" and "0.9L".
         edition: "printed", "repaired", "sharp", …
-        gram: form of the similarity, "exponential", "offset", "stretched" or "power"; or a given
-            Gram: a (T, T) array of cosines with the sink first, a 1-d array of cosines at lags 0,
-            1, …, T − 2 (with rho0 to the sink), or a `theory.LagGram`. L is then T − 1.
+        gram: form of the similarity, "exponential", "offset", "stretched", "power" or "rank"
+            (`theory.rank_coherence`); or a given Gram: a (T, T) array of cosines with the sink
+            first, a 1-d array of cosines at lags 0, 1, …, T − 2 (with rho0 to the sink), or a
+            `theory.LagGram`. L is then T − 1.
         bounds: names of bounds, such as "recall_lower"; the four lower bounds by default.
         base: values of fixed parameters, such as the result of `geostat.what_if.answer.from_head`;
             other parameters have example values.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -104,7 +105,7 @@ def rank_coherence(
     Two content tokens have the cosine of the one with less weight: c(max(r, r')), with
     c(r) = c∞ + (c₁ − c∞) r^(−γ); every content token has ρ₀ to the sink. Without ρ₀ it is always
     feasible: it is the sum of (c(k) − c(k+1)) 11ᵀ over the first k tokens, of c(L) 11ᵀ over all,
-    and of the diagonal 1 − c(r), all non-negative. With ρ₀, ρ₀² ≤ c(L) suffices.
+    and of the diagonal 1 − c(r), all non-negative. With ρ₀ see `rank_coherence_edge`.
 
     Args:
         first, limit: c₁ and c∞, 0 ≤ c∞ ≤ c₁ ≤ 1.
@@ -129,6 +130,28 @@ def rank_coherence(
     gram[0], gram[:, 0] = rho0, rho0
     np.fill_diagonal(gram, 1.0)
     return np.asarray(gram, dtype=np.float64)
+
+
+def rank_coherence_edge(first: float, limit: float, gamma: float, content: int) -> float:
+    """Return the largest |ρ₀| for which rank coherence over `content` tokens admits a sink; NaN
+    unless 0 ≤ c∞ ≤ c₁ ≤ 1 and γ ≥ 0.
+
+    (ρ₀ max)² = 1/(1ᵀA⁻¹1) = c(L) + V(L), where V(r) is the variance of the best mean of the first r
+    tokens without their common part c(r): 1/V(r) = 1/(V(r−1) + c(r−1) − c(r)) + 1/(1 − c(r)), with
+    V(1) = 1 − c(1).
+
+    Example:
+        >>> rank_coherence_edge(0.5, 0.5, 1.0, 2) ** 2  # (1 + c)/2, as of any two tokens
+        0.75
+    """
+    if not (0 <= limit <= first <= 1 and gamma >= 0 and content >= 1):
+        return float("nan")
+    cosine = limit + (first - limit) * np.arange(1.0, content + 1) ** -gamma
+    variance = 1 - cosine[0]
+    for before, here in pairwise(cosine.tolist()):
+        apart = variance + before - here
+        variance = apart * (1 - here) / (apart + 1 - here) if apart > 0 else 0.0
+    return float(np.sqrt(cosine[-1] + variance))
 
 
 ROUNDING = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): float(np.finfo(np.float32).eps)}

@@ -26,10 +26,10 @@ LARGEST_D: Final = 2**20
 SCAN: Final = 240
 """Number of points of a scan: 4% steps over four decades."""
 
-RANGES: Final = dict.fromkeys(("beta", "kappa", "lam"), (1e-3, 10.0)) | {
+RANGES: Final = dict.fromkeys(("beta", "gamma", "kappa", "lam"), (1e-3, 10.0)) | {
     "p_sink": (0.0, 0.99),
     "rho0": (-0.99, 0.99),
-    "c": (0.0, 0.99),
+    **dict.fromkeys(("c", "c1", "cinf"), (0.0, 0.99)),
 }
 """Default ranges of a scan."""
 

@@ -21,7 +21,7 @@ from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
 from theory.head.results import UNDER_MODEL_G
 from theory.what_if.grid import Grid, gram_at, heads_of, similarity_of
-from theory.what_if.parameters import GRAM, PARAMETERS, Question
+from theory.what_if.parameters import GRAM, PARAMETERS, SIMILARITY, Question
 
 STEP: Final = 1e-4
 """Relative step of a real parameter to either side."""
@@ -139,13 +139,8 @@ def study_elasticities(
 
 def _varying_parameters(grid: Grid, question: Question) -> list[str]:
     """Return the parameters of the point, in the order of the tables."""
-    used = {
-        "c": question.decay != "exponential",
-        "stretch": question.decay == "stretched",
-        "kappa": question.edition not in UNDER_MODEL_G,
-    }
-    if question.measured is not None:
-        used |= dict.fromkeys((*GRAM, "L"), False)
+    used = {name: name in SIMILARITY.get(question.decay, ()) for name in GRAM}
+    used |= {"kappa": question.edition not in UNDER_MODEL_G, "L": question.measured is None}
     return [name for name in PARAMETERS if used.get(name, True) and np.isfinite(grid.fixed[name])]
 
 
@@ -157,7 +152,7 @@ def _bounds_at(fixed: Mapping[str, float | str], question: Question) -> FloatArr
     if not bool(similarity.feasible):
         return np.full(len(question.bounds), np.nan)
     alpha, norms = heads_of([values for _, values in grid.profiles()])
-    gram = gram_at(grid, grid.fixed | {"rho0": float(similarity.rho0)})
+    gram = gram_at(grid, grid.fixed | {"rho0": float(similarity.rho0)}, alpha[0])
     d, n, choices = (
         int(grid.fixed["d"]),
         int(grid.fixed["N"]),

@@ -14,12 +14,20 @@ from typing import Any, Final
 
 import numpy as np
 
-from theory.arrays import BoolArray, FloatArray
+from theory.arrays import BoolArray, FloatArray, selection_order
 from theory.errors import InputError
 from theory.head.attention_profile import many_weights
-from theory.head.gram import Gram, LagGram, decaying
+from theory.head.gram import Gram, LagGram, decaying, rank_coherence, rank_coherence_edge
 from theory.head.results import UNDER_MODEL_G
-from theory.what_if.parameters import GRAM, PARAMETERS, PROFILE, Question
+from theory.what_if.parameters import (
+    BY_LAG,
+    BY_RANK,
+    GRAM,
+    PARAMETERS,
+    PROFILE,
+    SIMILARITY,
+    Question,
+)
 
 AT_ONCE: Final = 2**21
 """Number of weights in memory at once: 16 MB of float64 per array."""
@@ -77,6 +85,7 @@ class Grid:
                 )
         fixed_values = {name: float(values[0]) for name, (values, _) in constant.items()}
         _refuse_without_effect(varying, fixed_values, question)
+        fixed_values |= dict.fromkeys(BY_LAG if question.decay == "rank" else BY_RANK, np.nan)
         if question.measured is not None:
             rho0 = question.measured.rho0
             fixed_values |= dict.fromkeys(GRAM, np.nan) | ({} if rho0 is None else {"rho0": rho0})
@@ -145,27 +154,19 @@ def _refuse_without_effect(
     varying: Mapping[str, Any], fixed: Mapping[str, float], question: Question
 ) -> None:
     """Raise if a parameter that Gram or edition do not use varies or differs from its default."""
-    for name, used, why, remedy in (
-        (
-            "c",
-            question.decay != "exponential",
-            "the exponential Gram has no offset",
-            "--gram offset",
-        ),
-        (
-            "stretch",
-            question.decay in ("stretched", "measured"),
-            f"the {question.decay} Gram is not stretched",
-            "--gram stretched",
-        ),
-        (
-            "kappa",
-            question.edition not in UNDER_MODEL_G,
-            f"the {question.edition} edition has no such constant",
-            "--edition printed or repaired",
-        ),
-    ):
-        if not used and (name in varying or fixed[name] != PARAMETERS[name].default):
+    unused = {
+        name: (
+            f"the {question.decay} Gram has no such parameter",
+            "--gram " + next(form for form, names in SIMILARITY.items() if name in names),
+        )
+        for name in GRAM
+        if name not in SIMILARITY.get(question.decay, GRAM)
+    }
+    if question.edition in UNDER_MODEL_G:
+        why = f"the {question.edition} edition has no such constant"
+        unused["kappa"] = why, "--edition printed or repaired"
+    for name, (why, remedy) in unused.items():
+        if name in varying or fixed[name] != PARAMETERS[name].default:
             raise InputError(
                 f"{name} is set, but {why}, expected none given. Use {remedy}, or leave {name} out."
             )
@@ -233,9 +234,9 @@ def similarity_of(grid: Grid) -> Similarity:
     edge, rho0 = np.empty(shape), np.empty(shape)
     edges: dict[tuple[float, ...], float] = {}
     for index, point in grid.points((*GRAM, "L")):
-        key = (point["beta"], point["c"], point["stretch"], point["L"])
+        key = tuple(value for name, value in point.items() if name != "rho0")
         if key not in edges:
-            edges[key] = _lag_gram(grid, point).edge(int(point["L"]))
+            edges[key] = _edge(grid, point)
         edge[index], rho0[index] = edges[key], point["rho0"]
     within = np.abs(rho0) <= edge * (1 + 1e-12)  # NaN edge: infeasible
     projected = ~within & np.isfinite(edge) & grid.question.project
@@ -249,9 +250,28 @@ def similarity_of(grid: Grid) -> Similarity:
     )
 
 
-def gram_at(grid: Grid, point: Mapping[str, float]) -> Gram:
-    """Return the Gram of one point."""
-    return _lag_gram(grid, point) if grid.question.measured is None else grid.question.measured.gram
+def _edge(grid: Grid, point: Mapping[str, float]) -> float:
+    """Return the largest feasible |ρ₀| of a parametric Gram; NaN if it is infeasible without a
+    sink.
+    """
+    if grid.question.decay == "rank":
+        return rank_coherence_edge(
+            point["c1"], point["cinf"], point["gamma"], content=int(point["L"])
+        )
+    return _lag_gram(grid, point).edge(int(point["L"]))
+
+
+def gram_at(grid: Grid, point: Mapping[str, float], alpha: FloatArray) -> Gram:
+    """Return the Gram of one point; with rank coherence it depends on the weights α, (T,)."""
+    if grid.question.measured is not None:
+        return grid.question.measured.gram
+    if grid.question.decay != "rank":
+        return _lag_gram(grid, point)
+    place = np.concatenate([[0], 1 + np.argsort(selection_order(alpha[1:]))])
+    by_rank = rank_coherence(
+        point["c1"], point["cinf"], point["gamma"], point["rho0"], tokens=len(alpha)
+    )
+    return by_rank[np.ix_(place, place)]
 
 
 def _lag_gram(grid: Grid, point: Mapping[str, float]) -> LagGram:
@@ -281,13 +301,13 @@ def heads_of(profiles: Sequence[Mapping[str, float]]) -> tuple[FloatArray, Float
     return alpha, norms
 
 
-def batches(profiles: list[Profile]) -> Iterator[list[Profile]]:
-    """Yield batches of profiles of equal length."""
+def batches(profiles: list[Profile], *, alone: bool = False) -> Iterator[list[Profile]]:
+    """Yield batches of profiles of equal length, of one profile each if `alone`."""
     by_length: dict[float, list[Profile]] = {}
     for item in profiles:
         by_length.setdefault(item[1]["L"], []).append(item)
     for length, group in by_length.items():
-        size = max(1, int(AT_ONCE // (length + 1)))
+        size = 1 if alone else max(1, int(AT_ONCE // (length + 1)))
         yield from (group[start : start + size] for start in range(0, len(group), size))
 
 

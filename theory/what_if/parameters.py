@@ -18,7 +18,7 @@ from theory.evaluate.choices import Choices
 from theory.head.results import BOUNDS, KAPPA, Edition
 from theory.what_if.given_gram import Measured
 
-Decay = Literal["exponential", "offset", "stretched", "power", "measured"]
+Decay = Literal["exponential", "offset", "stretched", "power", "rank", "measured"]
 
 LOWER: Final = BOUNDS[::2]
 
@@ -112,6 +112,9 @@ _ALL: Final = (
     Parameter(
         "stretch", "exponent of the stretched exponential", "1", "s", default=1, open_low=True
     ),
+    Parameter("c1", "similarity at rank 1 of the weight", "1", "c_1", default=0.3, high=1),
+    Parameter("cinf", "similarity at high ranks", "1", r"c_\infty", default=0.1, high=1),
+    Parameter("gamma", "exponent of the decay with rank", "1", r"\gamma", default=0.7),
     Parameter("lam", "sink's value norm over the others'", "1", r"\lambda", default=0.25),
     Parameter("p_sink", "weight of the sink", "1", r"p_{\mathrm{sink}}", default=0.3, high=1),
     Parameter(
@@ -143,8 +146,19 @@ PARAMETERS: Final = {parameter.name: parameter for parameter in _ALL}
 PROFILE: Final = ("L", "lam", "p_sink", "p_base", "eta", "growth", "omega", "T1", "T2", "C")
 """Parameters of norms and weights."""
 
-GRAM: Final = ("beta", "rho0", "c", "stretch")
+BY_LAG: Final = ("beta", "c", "stretch")
+BY_RANK: Final = ("c1", "cinf", "gamma")
+GRAM: Final = ("rho0", *BY_LAG, *BY_RANK)
 """Parameters of similarity."""
+
+SIMILARITY: Final[dict[Decay, tuple[str, ...]]] = {
+    "exponential": ("rho0", "beta"),
+    "offset": ("rho0", "beta", "c"),
+    "stretched": ("rho0", *BY_LAG),
+    "power": ("rho0", "beta", "c"),
+    "rank": ("rho0", *BY_RANK),
+}
+"""Parameters of each parametric Gram."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,7 +90,7 @@ def study(
     grid.check()
     lower = set(question.bounds) <= set(LOWER)
     printed = question.edition == "printed" and question.delta0 == "out"
-    quick = lower and printed and question.measured is None
+    quick = lower and printed and question.decay not in ("measured", "rank")
     similarity = similarity_of(grid)
     values: Arrays = {"feasible": (similarity.dims, similarity.feasible)}
     if question.project:
@@ -196,7 +196,7 @@ def _pointwise(grid: Grid, similarity: Similarity) -> Arrays:
     out = {name: np.full([len(values) for values in grid.axes.values()], np.nan) for name in names}
     sizes = grid.of_parameter("N").astype(np.int64)
     outer = (*GRAM, "d", "kappa")
-    for batch in batches(grid.profiles()):
+    for batch in batches(grid.profiles(), alone=grid.question.decay == "rank"):
         alpha, norms = heads_of([values for _, values in batch])
         length = batch[0][1]["L"]
         for outer_index, point in grid.points(outer):
@@ -205,7 +205,8 @@ def _pointwise(grid: Grid, similarity: Similarity) -> Arrays:
             place = tuple(of_gram[name] for name in similarity.dims)
             if not similarity.feasible[place]:
                 continue
-            gram = gram_at(grid, point | {"L": length, "rho0": float(similarity.rho0[place])})
+            at_edge = {"L": length, "rho0": float(similarity.rho0[place])}
+            gram = gram_at(grid, point | at_edge, alpha[0])
             choices = grid.question.choices(point["kappa"])
             bounds = envelopes(alpha, norms, gram, int(point["d"]), sizes, **choices)
             for head, (profile, _) in enumerate(batch):

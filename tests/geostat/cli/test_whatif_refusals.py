@@ -85,7 +85,7 @@ REFUSED = """
 --gram two.npz => it holds the arrays first, second, none of them called gram
 --gram absent.npy => --gram absent.npy: no such file
 --gram measured => --gram measured was given without a head
---gram good.npy --set beta=1,2 => beta is set beside a measured Gram, expected none of beta, rho0,
+--gram good.npy --set beta=1,2 => beta is set beside a measured Gram, expected none of rho0, beta,
 --gram good.npy --set L=64 => L = 64: expected 8, as the measured Gram has 9 tokens. Leave L out
 --gram good.npy --set N=10 => N = 10 at L = 8: expected N from 1 to T
 --set beta=0.1:1:10001 => a range of 10,001 values, expected at most 10,000. Give a smaller COUNT

@@ -116,6 +116,11 @@ def test_a_study_can_start_from_a_head(finished: Finished):
     assert base["d"] == captured.attrs["dimension"]
     assert "p_base" not in base  # Σα = 1 determines it
     assert "c" in from_head(run, "L1H1", gram="offset")
+    by_rank, head = from_head(run, "L1H1", gram="rank"), {"layer": 1, "head": 1}
+    assert "beta" not in by_rank
+    assert by_rank["c1"] == float(run["amended"]["coherence_first"].isel(head))
+    assert by_rank["gamma"] == float(run["amended"]["coherence_exponent"].isel(head))
+    assert by_rank["rho0"] == base["rho0"]
 
 
 @pytest.mark.parametrize(
@@ -123,8 +128,9 @@ def test_a_study_can_start_from_a_head(finished: Finished):
     [
         (None, "L99H0", "exponential", "layer"),
         (None, "five", "exponential", "expected a layer and a head"),
-        (None, "L0H0", "power", "expected exponential or offset"),
+        (None, "L0H0", "power", "expected exponential, offset or rank"),
         (("capture",), "L0H0", "exponential", "holds no /norms"),
+        (("capture", "norms", "similarity", "weights"), "L0H0", "rank", "Capture it again"),
     ],
 )
 def test_an_unknown_head_or_form_or_missing_fits_are_refused(

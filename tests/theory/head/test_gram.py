@@ -18,6 +18,7 @@ from theory.head.gram import (
     is_feasible,
     offset_exponential,
     rank_coherence,
+    rank_coherence_edge,
     smallest_eigenvalue,
 )
 from theory.head.projection import nearest_correlation, project
@@ -106,11 +107,17 @@ def test_rank_coherence_is_a_sum_of_nonnegative_parts(first, limit, gamma) -> No
         np.testing.assert_allclose(gram[1:, 1:], expected, atol=1e-15)
         np.testing.assert_array_equal(gram[0, 1:], rho0)
         assert is_feasible(gram, content + 1)
-    assert not is_feasible(rank_coherence(first, limit, gamma, 1.0, content + 1), content + 1)
+    largest = rank_coherence_edge(first, limit, gamma, content)
+    solved = np.linalg.solve(expected + 1e-13 * np.eye(content), np.ones(content))
+    assert largest == pytest.approx(solved.sum() ** -0.5, rel=1e-6)
+    for rho0, feasible in ((largest - 1e-6, True), (-largest - 1e-4, False)):
+        gram = rank_coherence(first, limit, gamma, rho0, content + 1)
+        assert is_feasible(gram, content + 1) == feasible
 
 
 @pytest.mark.parametrize("outside", [(0.2, 0.3, 1), (0.2, -0.1, 1), (1.1, 0.1, 1), (0.2, 0.1, -1)])
 def test_rank_coherence_that_is_not_one_is_refused(outside) -> None:
+    assert np.isnan(rank_coherence_edge(*outside, 5))
     with pytest.raises(InputError, match="expected 0 <= limit <= first <= 1"):
         rank_coherence(*outside, 0.0, 5)
 

@@ -70,6 +70,29 @@ PLAIN = {"p_base": np.nan, "eta": 0.02, "growth": np.nan}
 """A profile whose weights sum to 1 and grow at the rate eta."""
 
 
+def test_rank_coherence_follows_the_weights_of_each_profile():
+    axes = {"p_sink": [0.1, 0.6], "growth": [0.0, 0.4], "cinf": [0.1, 0.5], "N": [2, 9]}
+    fixed = {"L": 40, "d": 32, "c1": 0.4, "gamma": 0.8, "rho0": 0.3}
+    question = Question(edition="sharp", decay="rank", bounds=BOUNDS)
+    found = study(axes, fixed, question)
+    assert not {"beta", "c", "stretch"} & set(found.fixed)
+    assert found.full("feasible")[..., 0, :].all()
+    assert not found.full("feasible")[..., 1, :].any()  # c∞ above c₁
+    values = {**PLAIN, "omega": 0.1, "T1": 20, "T2": 36, "L": 40, "lam": 0.25, "C": 1}
+    for place in product(range(2), range(2), [0], range(2)):
+        p_sink, growth, _, n = (values[k] for values, k in zip(axes.values(), place, strict=True))
+        alpha, norms = heads_of([values | {"p_sink": p_sink, "growth": growth}])
+        gram = np.full((41, 41), 0.3)
+        ranked = sorted(range(1, 41), key=lambda k: -alpha[0][k])
+        for r, token in enumerate(ranked, start=1):
+            for other in ranked[:r]:
+                gram[token, other] = gram[other, token] = 0.1 + 0.3 * r**-0.8
+        np.fill_diagonal(gram, 1.0)
+        alone = envelope(alpha[0], norms[0], gram, 32, [n], edition="sharp")
+        here = SimpleNamespace(**{name: found.full(name)[place] for name in BOUNDS})
+        assert_same(here, alone, BOUNDS, rtol=1e-9, atol=2e-8)
+
+
 @pytest.mark.parametrize("decay", ["offset", "stretched", "power"])
 def test_other_grams_too_evaluate_as_one_head(decay):
     axes = {"beta": [0.2, 0.8], "c": [0.1, 0.3], "N": [2, 9], "rho0": [0.1]}
@@ -144,10 +167,10 @@ TOO_MANY = {"N": np.arange(1, 1001), "beta": np.geomspace(0.1, 1, 10**5), "d": n
         ({}, {"growth": -0.01}, "growth = -0.01: expected finite numbers from 0 (rate"),
         ({"omega": [-1]}, {}, "omega = -1: expected finite numbers from 0 (frequency"),
         ({"growth": [900.0]}, {}, "expected a growth that stays finite"),
-        ({"c": [0.1]}, {}, "c is set, but the exponential Gram has no offset"),
-        ({}, {"stretch": 2.0}, "stretch is set, but the exponential Gram is not stretched"),
-        ({}, {"stretch": 2.0}, "expected none given. Use --gram"),
-        ({"stretch": [1.0, 2.0]}, {}, "stretch is set, but the exponential Gram is not stretched"),
+        ({"c": [0.1]}, {}, "c is set, but the exponential Gram has no such parameter"),
+        ({}, {"stretch": 2.0}, "expected none given. Use --gram stretched, or leave stretch out"),
+        ({"stretch": [1.0, 2.0]}, {}, "the exponential Gram has no such parameter"),
+        ({"gamma": [1.0, 2.0]}, {}, "expected none given. Use --gram rank, or leave gamma out"),
         (TOO_MANY, {}, "points need"),
     ],
 )
@@ -170,7 +193,7 @@ def assert_unused(name, default, message, question):
 
 @pytest.mark.parametrize("decay", ["offset", "power"])
 def test_a_parameter_that_the_gram_does_not_use_is_refused(decay):
-    assert_unused("stretch", 1.0, f"{decay} Gram is not stretched", Question(decay=decay))
+    assert_unused("stretch", 1.0, f"{decay} Gram has no such parameter", Question(decay=decay))
 
 
 @pytest.mark.parametrize("edition", ["sharp", "conditional", "predicted"])
