@@ -141,7 +141,7 @@ def rank_coherence_edge(first: float, limit: float, gamma: float, content: int) 
     V(1) = 1 − c(1).
 
     Example:
-        >>> rank_coherence_edge(0.5, 0.5, 1.0, 2) ** 2  # (1 + c)/2, as of any two tokens
+        >>> round(rank_coherence_edge(0.5, 0.5, 1.0, 2) ** 2, 9)  # (1 + c)/2, as of any two tokens
         0.75
     """
     if not (0 <= limit <= first <= 1 and gamma >= 0 and content >= 1):
