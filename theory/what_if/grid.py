@@ -41,6 +41,9 @@ WORD: Final = 8
 WORK: Final = 8
 """Number of work arrays over all points, in addition to two for each bound."""
 
+MATRICES: Final = 4
+"""Number of (T, T) arrays held while a Gram by rank is evaluated."""
+
 A_PROFILE: Final = 1500
 """Bytes for the parameters of one profile."""
 
@@ -111,6 +114,10 @@ class Grid:
             A_PROFILE + A_SELECTION * self.of_parameter("N").size
         )
         refuse_beyond_memory(needed, f"{points:,.0f} points")
+        if self.question.decay == "rank":
+            tokens = self.of_parameter("L").max() + 1
+            needed = MATRICES * WORD * tokens**2
+            refuse_beyond_memory(needed, f"the cosines by rank of {tokens:,.0f} tokens")
 
     def of_parameter(self, name: str) -> FloatArray:
         """Return all values of a parameter, 1-d."""

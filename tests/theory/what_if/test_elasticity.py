@@ -76,6 +76,22 @@ def test_a_derivative_is_the_slope_of_the_study(edition):
             assert seen == pytest.approx(expected, rel=near, abs=2e-6), (name, bound)
 
 
+def test_a_derivative_by_rank_is_the_slope_of_the_study():
+    point = POINT | {"c1": 0.4, "cinf": 0.1, "gamma": 0.8, "eta": 0.3}
+    del point["beta"]
+    question = Question(edition="sharp", decay="rank", bounds=("precision_lower", "recall_upper"))
+    found = study_elasticities(point, question)
+    assert not {"beta", "c", "stretch"} & set(names(found))
+    for name in ("c1", "cinf", "gamma", "rho0"):
+        fixed = {key: value for key, value in point.items() if key != name}
+        low, high = study({name: point[name] * np.exp([-0.01, 0.01])}, fixed, question).full(
+            "precision_lower"
+        )
+        seen = value_of(found, name, "precision_lower", "slope")
+        assert abs(seen) > 1e-4
+        assert seen == pytest.approx((high - low) / 0.02, rel=5e-3)
+
+
 def test_whole_numbers_move_by_one_and_at_an_end_to_one_side():
     question = Question(edition="sharp", bounds=("precision_upper",))
     found = study_elasticities(POINT, question)

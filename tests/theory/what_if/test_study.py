@@ -93,6 +93,11 @@ def test_rank_coherence_follows_the_weights_of_each_profile():
         assert_same(here, alone, BOUNDS, rtol=1e-9, atol=2e-8)
 
 
+def test_a_gram_by_rank_beyond_memory_is_refused():
+    with pytest.raises(InputError, match="the cosines by rank of 3,000,001 tokens need"):
+        study({}, {"L": 3_000_000}, Question(decay="rank"))
+
+
 @pytest.mark.parametrize("decay", ["offset", "stretched", "power"])
 def test_other_grams_too_evaluate_as_one_head(decay):
     axes = {"beta": [0.2, 0.8], "c": [0.1, 0.3], "N": [2, 9], "rho0": [0.1]}
@@ -231,6 +236,15 @@ def test_the_decay_found_is_a_crossing():
     assert found.bound == pytest.approx(0.5, abs=1e-9)
     below = study({"beta": np.geomspace(1e-3, found.value * 0.999, 50)}, fixed, SHARP)
     assert (below.full("precision_lower") < 0.5).all()
+
+
+def test_the_decay_with_rank_found_is_a_crossing():
+    fixed = {"rho0": 0.0, "L": 48, "N": 3, "c1": 0.7, "cinf": 0.2, "p_sink": 0.05, "eta": 0.1}
+    question = Question(edition="sharp", decay="rank", bounds=("recall_upper",))
+    found = find_crossing("gamma", 0.75, fixed, question)
+    assert found.bound == pytest.approx(0.75, abs=1e-9)
+    below = study({"gamma": np.geomspace(1e-3, found.value * 0.999, 50)}, fixed, question)
+    assert (below.full("recall_upper") < 0.75).all()
 
 
 def test_no_solution_reports_the_best_value():
