@@ -18,6 +18,7 @@ import geostat as gs
 from geostat.datasets.separability import RANGES
 from geostat.statistics.equivalence import HOLDS
 from geostat.statistics.jackknife import SIGNIFICANCE
+from geostat.statistics.multiple_testing import FALSE_DISCOVERIES, adjusted
 from geostat.topics.records import ANSWER_CODES
 from geostat.topics.weights import phases_shown
 
@@ -57,9 +58,9 @@ def _null(null: str) -> Callable[[xr.DataTree], str]:
     return lambda tree: f"{_at(tree, 'summary', 'precision_null', null=null, n=2):.2f}"
 
 
-def _gain(null: str) -> Callable[[xr.DataTree], str]:
-    parts = ("precision_gain", "precision_gain_se")
-    return lambda tree: _with_error(*(_at(tree, "separable", p, null=null, n=8) for p in parts))
+def _gain(null: str, statistic: str = "precision", n: int = 8) -> Callable[[xr.DataTree], str]:
+    parts = (f"{statistic}_gain", f"{statistic}_gain_se")
+    return lambda tree: _with_error(*(_at(tree, "separable", p, null=null, n=n) for p in parts))
 
 
 def _loss(null: str) -> Callable[[xr.DataTree], str]:
@@ -99,11 +100,28 @@ def _shown(bit: int) -> Callable[[xr.DataTree], str]:
     return value
 
 
+def _discovered(effect: str) -> Callable[[xr.DataTree], str]:
+    """Return the function for the number of heads in which an effect adds to the other at a
+    false-discovery rate of 5%.
+    """
+
+    def value(tree: xr.DataTree) -> str:
+        p = tree["amended"].to_dataset()[f"{effect}_added_p"].values.ravel()
+        return str(int((adjusted(p, "fdr_bh") <= FALSE_DISCOVERIES).sum()))
+
+    return value
+
+
 def _inside(
-    measure: str, size_range: str, gram: str = "exponential"
+    measure: str, size_range: str, gram: str = "exponential", statistic: str = "recall"
 ) -> Callable[[xr.DataTree], str]:
-    cell = {"edition": "sharp", "gram": gram, "size_range": size_range}
-    return lambda tree: f"{_at(tree, 'summary', 'recall_by_range', measure=measure, **cell):.0%}"
+    cell = {"edition": "sharp", "gram": gram, "size_range": size_range, "measure": measure}
+    return lambda tree: f"{_at(tree, 'summary', f'{statistic}_by_range', **cell):.0%}"
+
+
+def _at_size(measure: str, n: int) -> Callable[[xr.DataTree], str]:
+    cell = {"edition": "sharp", "gram": "exponential", "n_envelope": n, "measure": measure}
+    return lambda tree: f"{_at(tree, 'summary', 'recall_by_n', **cell):.0%}"
 
 
 def _beats_constant(tree: xr.DataTree) -> str:
@@ -137,11 +155,11 @@ def _size(*names: str) -> Callable[[xr.DataTree], str]:
     return lambda tree: f"{np.prod([tree['capture'].sizes[name] for name in names]):,}"
 
 
-SMALL, MIDDLE, LARGE = RANGES
+_, MIDDLE, LARGE = RANGES
 SHAPE: Final = "weights.shape_position"
 QUOTED: Final = (
-    Quoted("{} of Recall values at", "coverage_by_range", "N ≤ 4", _inside("inside", SMALL)),
-    Quoted("tokens ({} expected),", "coverage_by_range", "N ≤ 4", _inside("drawn_inside", SMALL)),
+    Quoted("{} of Recall values at", "coverage", "N = 4", _at_size("inside", 4)),
+    Quoted("tokens ({} expected),", "coverage", "N = 4", _at_size("drawn_inside", 4)),
     Quoted("expected), {} at N > 64", "coverage_by_range", "N > 64", _inside("inside", LARGE)),
     Quoted("at N > 64 ({} exp", "coverage_by_range", "N > 64", _inside("drawn_inside", LARGE)),
     Quoted("{} documents of", "the page", "header", _size("document")),
@@ -149,13 +167,14 @@ QUOTED: Final = (
     Quoted("{} heads, which", "separability", "caption", _size("layer", "head")),
     Quoted("share {} KV heads.", "norms", "column heads", _size("layer", "kv_head")),
     Quoted("Precision is {} at N = 2", "separability", "P measured, N = 2", _precision),
-    Quoted("lowest at N = {}.", "scoreboard", "separability is highest …", _lowest),
+    Quoted("lowest near N = {}.", "scoreboard", "separability is highest …", _lowest),
     Quoted("selection has {}, value", "separability", "N = 2", _null("random_selection")),
     Quoted("random direction have {}, and", "separability", "N = 2", _null("random_directions")),
     Quoted("{} heads with initial", "scoreboard", "untrained model", _untrained_heads),
     Quoted("in {} of the documents", "the page", "provenance", _untrained_documents),
     Quoted("of the documents, {}.", "scoreboard", "untrained model", _untrained_precision),
     Quoted("At N = 8 Precision is {}", "separable", "N = 8", _gain("permuted_values")),
+    Quoted("Recall is {} above", "separable", "N = 6", _gain("permuted_octaves", "recall", 6)),
     Quoted("values are {} better", "separable", "N = 8", _loss("permuted_sink")),
     Quoted("variation is {};", "norms", "CV_token, median", _median("norms", "cv_token", ".0%")),
     Quoted("in {} of 90", "verdicts", "norms.cv, fails", _heads("norms.cv", "fails")),
@@ -175,10 +194,12 @@ QUOTED: Final = (
     ),
     Quoted("a constant in {} KV heads.", "verdicts", "decay to a constant, holds", _beats_constant),
     Quoted("cosines in {} of all", "cosine_forms", "levels of rank, both better", _shown(2)),
-    Quoted("of all {} heads,", "heads", "rows", _size("layer", "head")),
-    Quoted("to the lag in {} (more", "cosine_forms", "levels of lag, both better", _shown(1)),
+    Quoted("of all 270 heads ({} at a", "amended", "lag_added_p", _discovered("lag")),
+    Quoted("of all {} heads", "heads", "rows", _size("layer", "head")),
+    Quoted("in 112 ({}); more", "amended", "rank_added_p", _discovered("rank")),
+    Quoted("adds to the lag in {} (", "cosine_forms", "levels of lag, both better", _shown(1)),
     Quoted("factor of 2 in {} of", "verdicts", "four phases, holds", _heads(SHAPE, "holds")),
-    Quoted("heads ({} at a false", "verdicts", "holds_adjusted", _adjusted),
+    Quoted("of 270 heads ({} at a", "verdicts", "holds_adjusted", _adjusted),
     Quoted("beyond it in {}.", "verdicts", "four phases, fails", _heads(SHAPE, "fails")),
     Quoted("of {} heads (", "weights", "column heads", _size("layer", "head")),
     Quoted(
@@ -187,11 +208,13 @@ QUOTED: Final = (
     Quoted("flat line, {} are undet", "verdicts", "four phases", _heads(SHAPE, "undetermined")),
     Quoted("51, {} show all four", "sentences", "four phases", _all_phases),
     Quoted("Of the {}, ", "verdicts", "four phases, holds", _heads(SHAPE, "holds")),
+    Quoted("contain {} of the values", "coverage", "N = 2", _at_size("inside", 2)),
+    Quoted("at N = 2 ({} expected)", "coverage", "N = 2", _at_size("drawn_inside", 2)),
+    Quoted("expected), {} at N = 4", "coverage", "N = 4", _at_size("inside", 4)),
+    Quoted("at N = 4 ({} expected), 53%", "coverage", "N = 4", _at_size("drawn_inside", 4)),
     *(
         Quoted(words, "coverage_by_range", size_range, _inside(measure, size_range))
         for words, size_range, measure in (
-            ("contain {} of the values", SMALL, "inside"),
-            ("values at N ≤ 4 ({} expected)", SMALL, "drawn_inside"),
             ("expected), {} at 5 to 64", MIDDLE, "inside"),
             ("5 to 64 ({} expected)", MIDDLE, "drawn_inside"),
             ("expected), {} above", LARGE, "inside"),
@@ -201,8 +224,15 @@ QUOTED: Final = (
     *(
         Quoted(words, "coverage_by_range", LARGE, _inside(measure, LARGE, "offset"))
         for words, measure in (
-            ("to a constant {} above", "inside"),
-            ("above ({} expected). At", "drawn_inside"),
+            ("to a constant it is {} above", "inside"),
+            ("above ({} expected), of", "drawn_inside"),
+        )
+    ),
+    *(
+        Quoted(words, "coverage_by_range", LARGE, _inside(measure, LARGE, "offset", "precision"))
+        for words, measure in (
+            ("of Precision 86% ({} expected", "drawn_inside"),
+            ("of Precision {} (", "inside"),
         )
     ),
 )
@@ -210,9 +240,11 @@ QUOTED: Final = (
 
 STATED: Final = (
     "N = 16, 124 and 995",
+    "N = 16 and 124",
     "N = 2",
+    "N = 4",
+    "N = 6",
     "N = 8",
-    "N ≤ 4",
     "N > 64",
     "5 to 64",
     "5%",

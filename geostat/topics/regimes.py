@@ -48,8 +48,8 @@ def regimes(tree: xr.DataTree) -> Finding:
     counts = ", ".join(f"{number} {name}s" for name, number in both.items())
     return Finding(
         by_rule(confirmed=low > 0.6, contradicted=high < 0.4),
-        f"Cohen’s κ = {with_interval(kappa, low, high)}; by both criteria {counts}; {unclassified}"
-        " unclassified",
+        f"with our thresholds, Cohen’s κ = {with_interval(kappa, low, high)}; by both criteria"
+        f" {counts}; {unclassified} unclassified",
         "The paper gives no thresholds; ours were set beforehand"
         " (docs/explanation/experiments.md).",
     )

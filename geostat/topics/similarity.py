@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from geostat import paper
 from geostat.datasets.variable import known, why
 from geostat.statistics.jackknife import SIGNIFICANCE, jackknife
+from geostat.statistics.multiple_testing import FALSE_DISCOVERIES, adjusted
 from geostat.topics.records import (
     Claim,
     Finding,
@@ -186,11 +187,18 @@ def _rank_or_lag(tree: xr.DataTree) -> str:
             f" {other_rank + other}, {other_lag + other} and {other} of"
             f" {other_none + other_rank + other_lag + other}"
         )
-    documents = count(tree["amended"].attrs["documents"], "document")
+    amended = tree["amended"].to_dataset()
+    documents = count(amended.attrs["documents"], "document")
+    rank_adjusted, lag_adjusted = (
+        int((adjusted(amended[f"{name}_added_p"].values.ravel(), "fdr_bh") <= SIGNIFICANCE).sum())
+        for name in ("rank", "lag")
+    )
     return (
         " In predicting cosines of held-out documents the rank of the attention weight adds to the"
         f" lag in {rank + both} of {heads} heads, the lag to the rank in {lag + both}, both in"
-        f" {both} (paired tests at 95% over {documents}{untrained}). The counts rise with the"
+        f" {both} (paired tests at 95% over {documents}{untrained}). At a false-discovery rate of"
+        f" {FALSE_DISCOVERIES:.0%} the first two counts are {rank_adjusted} and {lag_adjusted}. The"
+        " counts rise with the"
         " number of documents."
     )
 

@@ -24,15 +24,17 @@ RISE: Final = 0.1
 """Change of ρ₀, all else fixed, for which the change of a bound is computed."""
 MOVES: Final = 0.001
 """Smallest change of a bound that counts."""
-UNKNOWN: Final = (
-    "no head sees the sink, its similarity does not vary, or the documents are too few or too noisy"
-    " to correct for attenuation"
-)
-"""Reason for a missing disattenuated correlation."""
 NO_MECHANISM: Final = (
     "Heads differ in more than ρ₀: no mechanism is shown, and r is not a causal effect."
 )
 DIMS: Final = ("document", "layer", "head", "n")
+
+
+def _unknown(correlation: xr.DataArray) -> str:
+    """Return why no correlation could be corrected for attenuation."""
+    if correlation.notnull().any():
+        return "documents are too few or too noisy to correct for attenuation"
+    return "no head sees the sink, or its similarity does not vary"
 
 
 def _near_three(data: xr.Dataset, of: str = "") -> tuple[float, float, str, str]:
@@ -58,7 +60,7 @@ def sink_correlates(tree: xr.DataTree) -> Finding:
     """Test whether Recall correlates with ρ₀ over heads, corrected for attenuation."""
     selected = tree["sink"].to_dataset().sel(measure="pearson")
     if not selected["unattenuated"].notnull().any():
-        return Finding("not testable here", UNKNOWN)
+        return Finding("not testable here", _unknown(selected["correlation"]))
     low, high, quoted, uncorrected = _near_three(selected)
     peak = int(selected["n"][int(selected["unattenuated"].fillna(-np.inf).argmax("n"))])
     answer = by_rule(confirmed=low > 0 and peak <= 10, contradicted=high < 0)
@@ -98,7 +100,8 @@ def _of_permuted(tree: xr.DataTree, statistic: str) -> tuple[bool, str]:
         return False, ""
     of_null, of_gain = (with_interval(*numbers) for numbers in limits)
     return not limits[1][1] > 0, (
-        f", of permuted values {of_null}, of the gain over them {of_gain}"
+        f", of permuted values {of_null}, of the gain over them {of_gain} (these two over documents"
+        " and KV heads)"
     )
 
 
@@ -143,7 +146,7 @@ def sink_precision(tree: xr.DataTree) -> Finding:
     if name not in data:
         return Finding("not testable here", "an older geostat wrote the run")
     if not data[name].notnull().any():
-        return Finding("not testable here", UNKNOWN)
+        return Finding("not testable here", _unknown(data["precision_correlation"]))
     low, high, quoted, uncorrected = _near_three(data, "precision_")
     answer = by_rule(confirmed=low > 0, contradicted=high < 0)
     trivial, permuted = _of_permuted(tree, "precision")

@@ -104,7 +104,7 @@ def key_result(tree: xr.DataTree) -> KeyResult:
         number_of(
             tree["verdicts"].to_dataset().sel(claim=claim),
             "true_share",
-            f"Estimated share with a misfit within {size}",
+            f"Estimated share with a misfit within {size}, trivial ones included",
         ),
     )
 

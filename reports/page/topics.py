@@ -114,7 +114,10 @@ def _uncertainty(run: Run, entry: Entry, card: Card | None) -> list[str]:
     elif card is not None:
         sentences.append("No interval is available.")
     elif run.documents > 1 and entry is not REST:
-        sentences.append(f"Brackets are 95% confidence intervals over {run.counted('document')}.")
+        sentences.append(
+            f"Brackets are 95% confidence intervals over {run.counted('document')}, unless they say"
+            " otherwise."
+        )
     if card is not None and card.undetermined:
         sentences.append(card.undetermined)
     return [*sentences, *_over_kinds(run, entry.quantity)]

@@ -540,9 +540,11 @@ def every_cost(run: Run) -> list[str]:
         brackets = "; ".join(filter(None, (limits, scope)))
         parts.append(f"{FITTED[name]} {_points(value)}{f' ({brackets})' if brackets else ''}")
     measured = percent(float(data["recall_inside"].sel(swap="all")))
+    together = _points(100 * float(data["recall_cost"].sel(swap="none")))
     return [
         f"With all ingredients measured, {measured} lie inside (mean over N = {_sizes(data)}). Cost"
-        f" of one fitted ingredient, in percentage points: {', '.join(parts)}. Costs do not add up."
+        f" of one fitted ingredient, in percentage points: {', '.join(parts)}; of all three"
+        f" together {together}. Costs do not add up."
     ]
 
 

@@ -179,13 +179,11 @@ def _partial_in_words(data: xr.Dataset, size: int, say: Numbers) -> str:
     value, low, high = _unattenuated(selected, size)
     if not np.isfinite(low):
         return ""
-    verdict = "the sink’s similarity predicts Recall beyond its weight"
-    if not at_size(selected["unattenuated_sign"], size):
-        verdict = f"whether {verdict} is undetermined"
     limits = _limits(say, "given weight and layer", value, low, high)
     return (
         f"Controlling for sink weight and layer, it is {limits} at N ="
-        f" {say.whole('N, given weight and layer', size)}: {verdict}. "
+        f" {say.whole('N, given weight and layer', size)} (the null is no correlation, not permuted"
+        " values). "
     )
 
 

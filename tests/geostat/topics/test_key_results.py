@@ -253,7 +253,22 @@ def test_stronger_nulls_that_separate_as_well_are_named(name, other):
     both = xr.concat([tree["separable"].to_dataset(), null], "null")
     tree["separable"] = xr.DataTree(both)
     verdict = results(tree)["geometry"]["verdict"]
-    assert (f"but not {separability.STRONGER[name]}" in verdict) == (other < 0.1)
+    not_above = f"Precision does not exceed that {separability.STRONGER[name]}."
+    assert (not_above in verdict) == (other < 0.1)
+
+
+@pytest.mark.parametrize(("of_directions", "trivial"), [(-0.2, True), (0.0, False), (0.2, False)])
+def test_separability_is_trivial_where_random_directions_do_better(of_directions, trivial):
+    """The half width of the band is 0.1."""
+    tree = run(gain=(0.2, 0.5, 0.3))
+    both = tree["separable"].to_dataset()
+    directions = both.sel(null=["random_selection"]).assign_coords(null=["random_directions"])
+    directions["precision_gain"] += of_directions - directions["precision_gain"]
+    for side, half in (("lower", -0.1), ("upper", 0.1)):
+        directions[f"precision_gain_band_{side}"] = directions["precision_gain"] + half
+    tree["separable"] = xr.DataTree(xr.concat([both, directions], "null"))
+    answer = results(tree)["separability"]["answer"]
+    assert answer == ("holds trivially" if trivial else "holds")
 
 
 def test_without_permuted_values_the_selection_by_geometry_is_undetermined():

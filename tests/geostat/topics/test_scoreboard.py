@@ -192,9 +192,11 @@ def test_the_sink_correlation_is_tested_by_its_interval_and_peak(level, half, pe
     data = {name: (("measure", "n"), [value + shift]) for name, shift in names.items()}
     of_sink = xr.Dataset(data, coords={"measure": ["pearson"], "n": N})
     assert sink.sink_correlates(tree(sink=of_sink)).answer == answer
-    missing = sink.sink_correlates(tree(sink=of_sink * np.nan))
-    assert missing.answer == "not testable here"
-    assert "too few or too noisy" in missing.here
+    noisy = of_sink.assign(unattenuated=of_sink["unattenuated"] * np.nan)
+    for data, why in ((noisy, "too few or too noisy"), (of_sink * np.nan, "no head sees the sink")):
+        missing = sink.sink_correlates(tree(sink=data))
+        assert missing.answer == "not testable here"
+        assert why in missing.here
 
 
 def captured(recall: np.ndarray, rho: np.ndarray) -> xr.Dataset:

@@ -86,7 +86,8 @@ def test_the_paragraph_on_separability_quotes_the_capture(finished: Finished):
         f" At N = 2, Precision of the null baselines is {shown['random_selection']} for randomly"
         f" selected tokens, {shown['random_directions']} for value vectors of random direction,"
         f" {shown['permuted_values']} for values permuted among content tokens,"
-        f" {shown['permuted_sink']} for values permuted so, with a random direction of the sink and"
+        f" {shown['permuted_sink']} for values permuted so, with a random direction of the sink,"
+        f" {shown['permuted_octaves']} for values permuted within octaves of rank and"
         f" {shown['other_head']} for the values of another KV head. Compared with values permuted"
         " among content tokens, Precision is "
     ) in text
