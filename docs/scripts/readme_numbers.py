@@ -145,6 +145,19 @@ def _untrained_precision(tree: xr.DataTree) -> str:
     return here.removeprefix("Precision ").partition(" at N = 2")[0]
 
 
+def _untrained_inside(measure: str, later: int) -> Callable[[xr.DataTree], str]:
+    """Return the function for a share of the untrained model's Recall inside sharp bounds, in the
+    first range of N or a later one.
+    """
+
+    def value(tree: xr.DataTree) -> str:
+        results = map(json.loads, tree["control"].attrs["key_results"])
+        bounds = next(result for result in results if result["key"] == "bounds")
+        return f"{[bounds['number'], *bounds['also']][later][measure]:.0%}"
+
+    return value
+
+
 def _all_phases(tree: xr.DataTree) -> str:
     near = tree["verdicts"]["answer_head"].sel(claim_head=SHAPE) == HOLDS
     shown = phases_shown(tree["weights"].to_dataset()).all("phase")
@@ -235,13 +248,22 @@ QUOTED: Final = (
             ("of Precision {} (", "inside"),
         )
     ),
+    *(
+        Quoted(words, "the page", "card of bounds, untrained", _untrained_inside(measure, later))
+        for words, measure, later in (
+            ("Recall {} lies inside", "value", 0),
+            ("N ≤ 4 ({} expected)", "expected", 0),
+            ("expected), {} at 5 to 64 (90%", "value", 1),
+            ("to 64 ({} expected).", "expected", 1),
+        )
+    ),
 )
 """Every number from a run, in the order of README."""
 
 STATED: Final = (
     "N = 16, 124 and 995",
-    "N = 16 and 124",
     "N = 2",
+    "N ≤ 4",
     "N = 4",
     "N = 6",
     "N = 8",

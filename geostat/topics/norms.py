@@ -18,6 +18,7 @@ from geostat.topics.records import (
     KeyResult,
     Tolerance,
     by_verdict,
+    counts_of,
     functional_sinks,
     in_percent,
     median,
@@ -137,17 +138,19 @@ def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, To
 def norms_stable(tree: xr.DataTree) -> Finding:
     """Test whether norms are nearly constant, by the verdicts on the CV within a document."""
     norms = tree["norms"].to_dataset()
-    within, averaged = (
-        rounded(median(norms[name]), digits=2).plain for name in ("cv_token", "cv_profile")
+    within, averaged, limit = (
+        rounded(median(norms[name]), digits=2).plain
+        for name in ("cv_token", "cv_profile", "cv_position")
     )
-    limit = rounded(median(norms["cv_position"]), digits=2).plain
+    of_means, of_limits = counts_of(tree, "norms.cv_profile"), counts_of(tree, "norms.cv_position")
     return by_verdict(
         tree,
         "norms.cv",
         f"median CV {within} within a document",
         "Averaged over these documents first, as in the paper's figure, the median CV is"
-        f" {averaged}, in the limit of many documents {limit}: averaging removes differences"
-        " between the tokens at a position.",
+        f" {averaged} (holds in {of_means.holds}, fails in {of_means.fails}), in the limit of many"
+        f" documents {limit} (holds in {of_limits.holds}, fails in {of_limits.fails}): averaging"
+        " removes differences between the tokens at a position.",
     )
 
 

@@ -100,8 +100,8 @@ def _of_permuted(tree: xr.DataTree, statistic: str) -> tuple[bool, str]:
         return False, ""
     of_null, of_gain = (with_interval(*numbers) for numbers in limits)
     return not limits[1][1] > 0, (
-        f", of permuted values {of_null}, of the gain over them {of_gain} (these two over documents"
-        " and KV heads)"
+        f", of permuted values {of_null}, of the gain over them {of_gain} (intervals: over"
+        " documents, of these two also over KV heads)"
     )
 
 

@@ -83,7 +83,7 @@ def sentence(result: Mapping[str, Any], model: str) -> str:
     expected, tolerated = number["expected"], number["tolerated"]
     text = SENTENCES[key].format(
         model=model,
-        of=number["of"][:1].lower() + number["of"][1:],
+        of=_within_sentence(number["of"]),
         value=with_limits(number),
         tolerated="" if tolerated is None else f"; tolerated: {shown(tolerated)}",
         expected=""
@@ -98,6 +98,16 @@ def sentence(result: Mapping[str, Any], model: str) -> str:
         of = f" at {at}" if (at := untrained["of"].rpartition(" at ")[2]) != untrained["of"] else ""
         text += f" The untrained model{of}: {with_limits(untrained)}."
     return f"Layers that see {result['tokens']:,} tokens: {text}" if result["tokens"] else text
+
+
+def _within_sentence(text: str) -> str:
+    """Return a text with a small first letter, but for “Precision”, “Recall” and abbreviations.
+
+    >>> _within_sentence("Pooled CV"), _within_sentence("Recall inside"), _within_sentence("CV: 5")
+    ('pooled CV', 'Recall inside', 'CV: 5')
+    """
+    keeps = text.startswith(("Precision", "Recall")) or text[1:2].isupper()
+    return text if keeps else text[:1].lower() + text[1:]
 
 
 def untrained_in_words(result: Mapping[str, Any]) -> str:
@@ -117,9 +127,7 @@ def untrained_in_words(result: Mapping[str, Any]) -> str:
     words, trivially = states(counts["of"]), counts["holds_trivially"]
     also = f", {trivially:,} {words['holds_trivially']}" * (trivially > 0)
     held = f"{counts['holds']:,} of {total:,} {counts['of']} {words['holds']}{also}; "
-    number = numbers_in_words(other)
-    if not number[1:2].isupper():
-        number = number[:1].lower() + number[1:]
+    number = _within_sentence(numbers_in_words(other))
     text = (
         f" Untrained model: {other['answer']} ({held * (total > counts['no_estimate'])}{number})."
     )

@@ -209,7 +209,7 @@ def test_bounds_fail_if_far_fewer_values_lie_inside_than_expected(inside, error,
 @pytest.mark.parametrize(
     ("inside", "words"),
     [
-        ((0.8, 0.5, 0.1), "At N ≤ 4 the share inside"),
+        ((0.8, 0.5, 0.1), "At N ≤ 4 the mean share inside"),
         ((0.5, 0.8, 0.8), "at only some N"),
         ((0.7, 0.7, 0.1), "more often than expected at some N"),
     ],

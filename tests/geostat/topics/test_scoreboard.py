@@ -41,14 +41,18 @@ def test_every_statement_is_answered_and_stored_for_a_real_run(finished: Finishe
 def test_heads_without_an_estimate_count_in_the_denominator(holds, fails, answer):
     counts = {"holds": holds, "fails": fails, "undetermined": 9 - holds - fails, "no_estimate": 1}
     # like a run of a geostat that knew no trivial answers
-    data = {name: ("claim", [value]) for name, value in counts.items()}
-    verdicts = xr.Dataset(data, coords={"claim": ["norms.cv"]})
+    limit = {"holds": 9}
+    data = {name: ("claim", [value, value, limit.get(name, 0)]) for name, value in counts.items()}
+    claims = ["norms.cv", "norms.cv_profile", "norms.cv_position"]
+    verdicts = xr.Dataset(data, coords={"claim": claims})
     norms = xr.Dataset(
         {name: ("head", [0.2, 0.2]) for name in ("cv_token", "cv_profile", "cv_position")}
     )
     finding = norms_stable(tree(verdicts=verdicts, norms=norms))
     assert finding.answer == answer
     assert f"holds in {holds}, fails in {fails}, no estimate in 1 of 10 KV heads" in finding.here
+    assert f"0.20 (holds in {holds}, fails in {fails}), in the limit" in finding.why
+    assert "0.20 (holds in 9, fails in 0): averaging" in finding.why
 
 
 @pytest.mark.parametrize(
