@@ -112,16 +112,25 @@ def _discovered(effect: str) -> Callable[[xr.DataTree], str]:
     return value
 
 
+def _share(value: float) -> str:
+    """Return a share in percent; none below 1 is rounded to 100%: README says “over 99%”."""
+    return f"{min(value, 0.99) if value < 1 else value:.0%}"
+
+
 def _inside(
     measure: str, size_range: str, gram: str = "exponential", statistic: str = "recall"
 ) -> Callable[[xr.DataTree], str]:
     cell = {"edition": "sharp", "gram": gram, "size_range": size_range, "measure": measure}
-    return lambda tree: f"{_at(tree, 'summary', f'{statistic}_by_range', **cell):.0%}"
+    return lambda tree: _share(_at(tree, "summary", f"{statistic}_by_range", **cell))
 
 
 def _at_size(measure: str, n: int) -> Callable[[xr.DataTree], str]:
     cell = {"edition": "sharp", "gram": "exponential", "n_envelope": n, "measure": measure}
     return lambda tree: f"{_at(tree, 'summary', 'recall_by_n', **cell):.0%}"
+
+
+def _with_sink_cosine(tree: xr.DataTree) -> str:
+    return f"{_at(tree, 'sink', 'unattenuated', measure='pearson', n=3):.2f}"
 
 
 def _beats_constant(tree: xr.DataTree) -> str:
@@ -172,8 +181,8 @@ _, MIDDLE, LARGE = RANGES
 SHAPE: Final = "weights.shape_position"
 QUOTED: Final = (
     Quoted("{} of Recall values at", "coverage", "N = 4", _at_size("inside", 4)),
-    Quoted("tokens ({} expected),", "coverage", "N = 4", _at_size("drawn_inside", 4)),
-    Quoted("expected), {} at N > 64", "coverage_by_range", "N > 64", _inside("inside", LARGE)),
+    Quoted("tokens ({} expected, not", "coverage", "N = 4", _at_size("drawn_inside", 4)),
+    Quoted("more), {} at N > 64", "coverage_by_range", "N > 64", _inside("inside", LARGE)),
     Quoted("at N > 64 ({} exp", "coverage_by_range", "N > 64", _inside("drawn_inside", LARGE)),
     Quoted("{} documents of", "the page", "header", _size("document")),
     Quoted("documents of {} tokens", "the page", "header", _size("position")),
@@ -187,8 +196,8 @@ QUOTED: Final = (
     Quoted("in {} of the documents", "the page", "provenance", _untrained_documents),
     Quoted("of the documents, {}.", "scoreboard", "untrained model", _untrained_precision),
     Quoted("At N = 8 Precision is {}", "separable", "N = 8", _gain("permuted_values")),
-    Quoted("Recall is {} above", "separable", "N = 6", _gain("permuted_octaves", "recall", 6)),
-    Quoted("values are {} better", "separable", "N = 8", _loss("permuted_sink")),
+    Quoted("values is {} higher", "separable", "N = 8", _loss("permuted_sink")),
+    Quoted("cosine (r = {})", "sink", "N = 3, pearson, unattenuated", _with_sink_cosine),
     Quoted("variation is {};", "norms", "CV_token, median", _median("norms", "cv_token", ".0%")),
     Quoted("in {} of 90", "verdicts", "norms.cv, fails", _heads("norms.cv", "fails")),
     Quoted("of {} KV heads. The", "norms", "column heads", _size("layer", "kv_head")),
@@ -209,7 +218,7 @@ QUOTED: Final = (
     Quoted("cosines in {} of all", "cosine_forms", "levels of rank, both better", _shown(2)),
     Quoted("of all 270 heads ({} at a", "amended", "lag_added_p", _discovered("lag")),
     Quoted("of all {} heads", "heads", "rows", _size("layer", "head")),
-    Quoted("in 112 ({}); more", "amended", "rank_added_p", _discovered("rank")),
+    Quoted("in 112 ({}). - **Weights", "amended", "rank_added_p", _discovered("rank")),
     Quoted("adds to the lag in {} (", "cosine_forms", "levels of lag, both better", _shown(1)),
     Quoted("factor of 2 in {} of", "verdicts", "four phases, holds", _heads(SHAPE, "holds")),
     Quoted("of 270 heads ({} at a", "verdicts", "holds_adjusted", _adjusted),
@@ -223,12 +232,12 @@ QUOTED: Final = (
     Quoted("Of the {}, ", "verdicts", "four phases, holds", _heads(SHAPE, "holds")),
     Quoted("contain {} of the values", "coverage", "N = 2", _at_size("inside", 2)),
     Quoted("at N = 2 ({} expected)", "coverage", "N = 2", _at_size("drawn_inside", 2)),
-    Quoted("expected), {} at N = 4", "coverage", "N = 4", _at_size("inside", 4)),
-    Quoted("at N = 4 ({} expected), 53%", "coverage", "N = 4", _at_size("drawn_inside", 4)),
+    Quoted("expected) and {} at N = 4", "coverage", "N = 4", _at_size("inside", 4)),
+    Quoted("at N = 4 ({} expected), neither", "coverage", "N = 4", _at_size("drawn_inside", 4)),
     *(
         Quoted(words, "coverage_by_range", size_range, _inside(measure, size_range))
         for words, size_range, measure in (
-            ("expected), {} at 5 to 64", MIDDLE, "inside"),
+            ("contain {} at 5 to 64", MIDDLE, "inside"),
             ("5 to 64 ({} expected)", MIDDLE, "drawn_inside"),
             ("expected), {} above", LARGE, "inside"),
             ("above ({} expected)", LARGE, "drawn_inside"),
@@ -238,7 +247,7 @@ QUOTED: Final = (
         Quoted(words, "coverage_by_range", LARGE, _inside(measure, LARGE, "offset"))
         for words, measure in (
             ("to a constant it is {} above", "inside"),
-            ("above ({} expected), of", "drawn_inside"),
+            ("above (over {} expected), of", "drawn_inside"),
         )
     ),
     *(
@@ -246,6 +255,13 @@ QUOTED: Final = (
         for words, measure in (
             ("of Precision 86% ({} expected", "drawn_inside"),
             ("of Precision {} (", "inside"),
+        )
+    ),
+    *(
+        Quoted(words, "coverage_by_range", LARGE, _inside(measure, LARGE, statistic="precision"))
+        for words, measure in (
+            ("exponential: {} (", "inside"),
+            ("({} expected). At N = 16", "drawn_inside"),
         )
     ),
     *(
@@ -263,12 +279,13 @@ QUOTED: Final = (
 STATED: Final = (
     "N = 16, 124 and 995",
     "N = 2",
+    "N = 3",
     "N ≤ 4",
     "N = 4",
-    "N = 6",
     "N = 8",
     "N > 64",
     "5 to 64",
+    "95%",
     "5%",
     "factor of 2",
     "; 1 means",

@@ -89,7 +89,8 @@ def key_result(tree: xr.DataTree) -> KeyResult:
         )
     if answers[0] == "holds" and set(answers[1:]) == {"fails"}:
         verdicts["mixed"] = (
-            f"At {labels[0]} the mean share inside is close to expected, elsewhere not."
+            f"Mean shares inside are at most {100 * ALIKE:g} points below expected at {labels[0]}"
+            " only."
         )
     number, *also = (_number(sharp, label, several=several) for label in labels)
     excess = tree["envelope"].to_dataset().sel(edition="sharp", gram="exponential")["recall_excess"]

@@ -10,12 +10,13 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
-from geostat.analyses.sink import Table, correlations, fisher, selects_sink
+from geostat.analyses.sink import Table, correlations, selects_sink
 from geostat.bounds.by_document import change_with_sink_cosine
 from geostat.datasets.separability import MEASURED, over_queries
+from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import jackknife_of_two
 from geostat.topics.records import Finding, by_rule, statement, with_interval
-from geostat.topics.separability import PERMUTED
+from geostat.topics.separability import PERMUTED_SINK
 from reports.text.number import rounded
 
 SIZE: Final = 3
@@ -51,10 +52,10 @@ def _near_three(data: xr.Dataset, of: str = "") -> tuple[float, float, str, str]
     "0.25 (LLaMA-2) to 0.6 (Gemma, Mistral) near N = 3 to 6",
     "corrected for attenuation, the 95% interval at N = 3 lies above 0 and the correlation is"
     " largest at N ≤ 10; contradicted if the interval lies below 0. Holds trivially unless ρ₀ also"
-    " correlates with the gain over permuted values (95% interval over documents and KV heads)."
-    " This tests the measurement, not the theorem: the printed lower bound of Recall does not"
-    " contain ρ₀ if the sink is selected (erratum 30)",
-    null="no correlation over heads; permuted values",
+    " correlates with the gain over values with a random direction of the sink, which have ρ₀ near"
+    " 0 (95% interval over documents and KV heads). This tests the measurement, not the theorem:"
+    " the printed lower bound of Recall does not contain ρ₀ if the sink is selected (erratum 30)",
+    null="no correlation over heads; permuted values with a random direction of the sink",
 )
 def sink_correlates(tree: xr.DataTree) -> Finding:
     """Test whether Recall correlates with ρ₀ over heads, corrected for attenuation."""
@@ -64,45 +65,52 @@ def sink_correlates(tree: xr.DataTree) -> Finding:
     low, high, quoted, uncorrected = _near_three(selected)
     peak = int(selected["n"][int(selected["unattenuated"].fillna(-np.inf).argmax("n"))])
     answer = by_rule(confirmed=low > 0 and peak <= 10, contradicted=high < 0)
-    trivial, permuted = _of_permuted(tree, "recall")
+    trivial, of_null = _of_random_sink(tree, "recall")
     return Finding(
         "holds trivially" if answer == "confirmed" and trivial else answer,
         f"{quoted}, corrected for attenuation; largest at N = {peak}; uncorrected, r ="
-        f" {uncorrected}{permuted}",
+        f" {uncorrected}{of_null}",
         f"{_without_the_sink(tree)}{NO_MECHANISM}",
     )
 
 
-def _of_permuted(tree: xr.DataTree, statistic: str) -> tuple[bool, str]:
-    """Return whether ρ₀ does not correlate with the gain over permuted values at N = 3, and both
-    correlations in words, with intervals over documents and KV heads; (False, "") if permuted
-    values were not measured there.
+def _of_random_sink(tree: xr.DataTree, statistic: str) -> tuple[bool, str]:
+    """Return whether ρ₀ does not correlate with the gain over permuted values with a random
+    direction of the sink at N = 3, and both correlations in words; (False, "") if these were not
+    measured there. Permuted values with the sink's own direction keep ρ₀, so they are no null.
     """
     null = tree["null"].to_dataset() if "null" in tree.children else xr.Dataset()
-    if "null" not in null or PERMUTED not in null["null"].values:
+    if "null" not in null or PERMUTED_SINK not in null["null"].values:
         return False, ""
     groups = {name: tree[name].to_dataset() for name in MEASURED if name in tree.children}
     capture = over_queries(groups)
     index = [int(np.abs(capture["n"].values - SIZE).argmin())]
     measured = capture.isel(n=index)
-    drawn = null[statistic].sel(null=PERMUTED).isel(n=index).values
+    drawn = null[statistic].sel(null=PERMUTED_SINK).isel(n=index).values
     limits = []
     for values in (drawn, measured[statistic].values - drawn):
         table = Table.of(measured.assign({statistic: (DIMS, values)}), statistic)
         if (pair := correlations(table)) is None:
             return False, ""
-        x, y = table.similarity.mean(axis=0), table.recall[..., 0].mean(axis=0)
-        others = [table.kv_head != kv_head for kv_head in np.unique(table.kv_head)]
-        without = np.array([np.corrcoef(x[other], y[other])[0, 1] for other in others])
-        z = jackknife_of_two(*map(np.arctanh, (pair[0][0, 0], pair[0][1:, 0], without)))
-        limits.append([float(np.tanh(limit)) for limit in (z.value, z.lower, z.upper)])
+        limits.append(_over_kv_heads(table, pair[0][:, 0]))
     if not np.isfinite(limits).all():
         return False, ""
     of_null, of_gain = (with_interval(*numbers) for numbers in limits)
     return not limits[1][1] > 0, (
-        f", of permuted values {of_null}, of the gain over them {of_gain} (intervals: over"
-        " documents, of these two also over KV heads)"
+        f", with a random direction of the sink (and permuted values) {of_null}, of the gain over"
+        f" that {of_gain} (intervals: over documents, of these two also over KV heads)"
     )
+
+
+def _over_kv_heads(table: Table, documents: FloatArray, size: int = 0) -> list[float]:
+    """Return a correlation of document means at one N, and its limits over documents and KV heads;
+    `documents` is the correlation in all documents, then without each.
+    """
+    x, y = table.similarity.mean(axis=0), table.recall[..., size].mean(axis=0)
+    others = [table.kv_head != kv_head for kv_head in np.unique(table.kv_head)]
+    without = np.array([np.corrcoef(x[other], y[other])[0, 1] for other in others])
+    z = jackknife_of_two(*map(np.arctanh, (documents[0], documents[1:], without)))
+    return [float(np.tanh(limit)) for limit in (z.value, z.lower, z.upper)]
 
 
 def _without_the_sink(tree: xr.DataTree) -> str:
@@ -119,14 +127,13 @@ def _without_the_sink(tree: xr.DataTree) -> str:
     pair = correlations(heads)
     if pair is None:
         return ""
-    estimate = fisher(pair[0][0, index], pair[0][1:, index])
-    r, low, high = (float(x) for x in (estimate.value, estimate.lower, estimate.upper))
-    if not np.isfinite(r):
+    limits = _over_kv_heads(heads, pair[0][:, index], index)
+    if not np.isfinite(limits).all():
         return ""
     return (
-        f"In the {heads.heads} heads ({np.unique(heads.kv_head).size} KV heads) that select the"
-        f" sink at N = {size} in no document, where the theory predicts the opposite sign, r ="
-        f" {with_interval(r, low, high)}. "
+        f"In the {heads.heads} heads that select the sink at N = {size} in no document, where the"
+        f" theory predicts the opposite sign, r = {with_interval(*limits)} (over documents and KV"
+        " heads). "
     )
 
 
@@ -136,8 +143,9 @@ def _without_the_sink(tree: xr.DataTree) -> str:
     "no number",
     "over heads, the 95% interval of the correlation of Precision and ρ₀ at N = 3, corrected"
     " for attenuation, lies above (below) 0. Holds trivially unless ρ₀ also correlates with the"
-    " gain over permuted values (95% interval over documents and KV heads)",
-    null="no correlation over heads; permuted values",
+    " gain over values with a random direction of the sink (95% interval over documents and KV"
+    " heads)",
+    null="no correlation over heads; permuted values with a random direction of the sink",
 )
 def sink_precision(tree: xr.DataTree) -> Finding:
     """Test whether Precision correlates with ρ₀ over heads, corrected for attenuation."""
@@ -149,10 +157,10 @@ def sink_precision(tree: xr.DataTree) -> Finding:
         return Finding("not testable here", _unknown(data["precision_correlation"]))
     low, high, quoted, uncorrected = _near_three(data, "precision_")
     answer = by_rule(confirmed=low > 0, contradicted=high < 0)
-    trivial, permuted = _of_permuted(tree, "precision")
+    trivial, of_null = _of_random_sink(tree, "precision")
     return Finding(
         "holds trivially" if answer == "confirmed" and trivial else answer,
-        f"{quoted}, corrected for attenuation; uncorrected, r = {uncorrected}{permuted}",
+        f"{quoted}, corrected for attenuation; uncorrected, r = {uncorrected}{of_null}",
         f"The paper states this without a figure; Figure 6 shows Recall only. {NO_MECHANISM}",
     )
 

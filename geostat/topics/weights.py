@@ -14,6 +14,7 @@ import xarray as xr
 
 from geostat.datasets.variable import known
 from geostat.statistics.equivalence import HOLDS
+from geostat.statistics.jackknife import SIGNIFICANCE
 from geostat.topics.records import (
     Claim,
     Finding,
@@ -176,6 +177,7 @@ def sentence(tree: xr.DataTree, summary: xr.Dataset, tolerances: Mapping[str, To
         f" towards the last token is identified above the noise in {growth} of these heads. The"
         " printed oscillation, whose amplitude is the growth's parameter η, is identified in"
         f" {shared} of them; an oscillation with a separate amplitude in {separate}{periods}."
+        f" Without an oscillation each would be identified in at most {SIGNIFICANCE:.0%} of heads."
     )
     text += _near_the_phases(tree, tolerances["weights.shape_position"].value)
     if int(weights["rival_loss_held_out_se"].notnull().any("rival").sum()):

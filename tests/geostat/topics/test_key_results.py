@@ -209,7 +209,7 @@ def test_bounds_fail_if_far_fewer_values_lie_inside_than_expected(inside, error,
 @pytest.mark.parametrize(
     ("inside", "words"),
     [
-        ((0.8, 0.5, 0.1), "At N ≤ 4 the mean share inside"),
+        ((0.8, 0.5, 0.1), "below expected at N ≤ 4 only"),
         ((0.5, 0.8, 0.8), "at only some N"),
         ((0.7, 0.7, 0.1), "more often than expected at some N"),
     ],
@@ -253,7 +253,7 @@ def test_stronger_nulls_that_separate_as_well_are_named(name, other):
     both = xr.concat([tree["separable"].to_dataset(), null], "null")
     tree["separable"] = xr.DataTree(both)
     verdict = results(tree)["geometry"]["verdict"]
-    not_above = f"Precision does not exceed that {separability.STRONGER[name]}."
+    not_above = f"Precision is at no N detectably above that {separability.STRONGER[name]}."
     assert (not_above in verdict) == (other < 0.1)
 
 

@@ -250,8 +250,8 @@ def test_the_correlation_is_quoted_for_heads_that_never_select_the_sink():
 
 
 @pytest.mark.parametrize(("of_null", "answer"), [(1.0, "holds trivially"), (0.0, "confirmed")])
-def test_a_correlation_that_permuted_values_have_too_holds_trivially(of_null, answer):
-    """Precision and Recall rise with ρ₀; those of permuted values rise alike, or not at all."""
+def test_a_correlation_that_a_random_sink_has_too_holds_trivially(of_null, answer):
+    """Precision and Recall rise with ρ₀; those with a random sink rise alike, or not."""
     random = np.random.default_rng(1)
     rho = random.normal(size=(20, 2))
     noise = random.normal(size=(2, 8, 20, 2, 1)) * 0.3 + np.zeros(N.size)
@@ -259,7 +259,7 @@ def test_a_correlation_that_permuted_values_have_too_holds_trivially(of_null, an
     drawn = (("document", "layer", "head", "n", "null"), (of_null * rho[..., None] + noise[1]))
     null = xr.Dataset(
         {name: (drawn[0], drawn[1][..., None]) for name in ("precision", "recall")},
-        coords={"null": ["permuted_values"], "n": N},
+        coords={"null": ["permuted_sink"], "n": N},
     )
     names = ("correlation", "unattenuated", "unattenuated_lower", "unattenuated_upper")
     level = np.full((1, N.size), 0.5)
@@ -270,7 +270,7 @@ def test_a_correlation_that_permuted_values_have_too_holds_trivially(of_null, an
     for statement in (sink.sink_correlates, sink.sink_precision):
         finding = statement(run)
         assert finding.answer == answer, finding
-        assert "uncorrected, r = 0.50, of permuted values " in finding.here
+        assert "uncorrected, r = 0.50, with a random direction of the sink (" in finding.here
 
 
 @pytest.mark.parametrize(
