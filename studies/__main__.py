@@ -1,4 +1,4 @@
-"""Runner of all simulation studies, two at a time, the longest first.
+"""Runner of the simulation studies, two at a time, the longest first; not of those in ALONE.
 
 Run: python -m studies [--workers 2]
 
@@ -36,6 +36,10 @@ STUDIES: Final = (
     "by_rank",
     "table_1 docs/studies/table1.md",
 )
+
+
+ALONE: Final = ("third_model",)
+"""Studies that take as long as all others together."""
 
 
 def run(study: str) -> tuple[str, int]:
