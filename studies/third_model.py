@@ -20,6 +20,7 @@ from typing import Final
 
 import numpy as np
 import torch
+import xarray as xr
 from tokenizers import ByteLevelBPETokenizer
 from transformers import (
     AutoModelForCausalLM,
@@ -142,6 +143,20 @@ def judge(run: str) -> None:
     least, median, most = np.nanpercentile(amended["dimension"], [0, 50, 100])
     print(f"  effective dimension {least:.0f} to {most:.0f}, median {median:.0f}", end="")
     print(f"; head size {tree['capture'].attrs['dimension']}")
+    summary = tree["summary"].to_dataset()
+    if "part" not in fitted.dims:
+        _judge_layers(fitted, summary, "")
+        return
+    # layers that see different numbers of tokens have different sizes N / T
+    of_layer = tree["capture"]["tokens"].values
+    for tokens in fitted["part"].values:
+        part = fitted.sel(part=tokens).isel(layer=of_layer == tokens)
+        of_part = summary.sel(part=tokens)
+        _judge_layers(part, of_part, f" in {part.sizes['layer']} layers that see {tokens} tokens")
+
+
+def _judge_layers(fitted: xr.Dataset, summary: xr.Dataset, where: str) -> None:
+    """Print what the rules say about the layers of /fitted, and the coverage of their bounds."""
     met, gains = [], []
     for name, needed in R2_NEEDED.items():
         rungs = fitted["rung"].values.tolist()
@@ -160,8 +175,20 @@ def judge(run: str) -> None:
             f" {int(fitted['n_fitted'][worst])}, beyond {LARGEST_BIAS} at"
             f" {int((np.abs(bias) > LARGEST_BIAS).sum())} of {bias.size} sizes"
         )
+        for gram in ("exponential", "offset", "rank"):
+            shares = summary[f"{name}_by_range"].sel(edition="sharp", gram=gram)
+            inside, expected = (shares.sel(measure=m) for m in ("inside", "drawn_inside"))
+            print(f"    inside sharp bounds, Gram {gram} (expected): ", end="")
+            print(
+                ", ".join(
+                    f"{float(inside.sel(size_range=label)):.0%}"
+                    f" ({float(expected.sel(size_range=label)):.0%}) at {label}"
+                    for label in summary["size_range"].values
+                )
+            )
     law = "adds to sinks and repeats" if all(gains) else "is not shown to add"
-    print(f"  amended assumptions {'confirmed' if all(met) else 'not confirmed'}; the law {law}")
+    answer = "confirmed" if all(met) else "not confirmed"
+    print(f"  amended assumptions {answer}{where}; the law {law}")
 
 
 def main() -> None:

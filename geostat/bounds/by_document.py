@@ -17,7 +17,13 @@ import xarray as xr
 
 from empirical.schema import with_f_scores
 from geostat.bounds.gaps import means_and_gaps, standard_error
-from geostat.bounds.head import FittedHead, Groups, document_weights, fitted_head
+from geostat.bounds.head import (
+    FittedHead,
+    Groups,
+    document_weights,
+    fitted_head,
+    head_by_rank,
+)
 from geostat.datasets.overlap import Progress, overlapped, tracked
 from geostat.datasets.separability import ALL_BOUNDS, WITH_F, statistic_of
 from geostat.datasets.tokens import heads_of, layer_tokens
@@ -30,6 +36,8 @@ from theory.head.results import Edition
 
 EDITIONS: Final[tuple[Edition, ...]] = ("printed", "sharp")
 FITTED_GRAMS: Final = ("exponential", "offset")
+BY_RANK: Final = "rank"
+"""Gram of the amended assumptions, of each query head; in runs with /amended."""
 
 ENVELOPE_POINTS: Final = 24
 """Default number of log-spaced sizes N of an envelope."""
@@ -155,20 +163,25 @@ def bounds_of_layer(
 
 
 FittedGroup = tuple[int, int, np.ndarray, FittedHead]
-"""Layer, KV head, its query heads (all indices) and its fitted model."""
+"""Layer, KV head, its query heads or one of them (all indices) and the fitted model."""
 
 
 def fitted_heads(
     groups: Groups, gram: str, progress: Progress | None = None
 ) -> Iterator[FittedGroup]:
-    """Yield the KV heads with a fitted model and with weights."""
+    """Yield the KV heads with a fitted model and with weights; by rank, single query heads."""
     capture = groups["capture"]
     kv_heads = list(np.ndindex(capture.sizes["layer"], capture.sizes["kv_head"]))
     for layer, kv_head in tracked(kv_heads, progress):
-        model = fitted_head(groups, gram, layer, kv_head)
         heads = heads_of(capture, layer, kv_head)
-        if model is not None and heads.size:
-            yield layer, kv_head, heads, model
+        for part in heads[:, None] if gram == BY_RANK else [heads] * (heads.size > 0):
+            model = (
+                head_by_rank(groups, layer, kv_head, int(part[0]))
+                if gram == BY_RANK
+                else fitted_head(groups, gram, layer, kv_head)
+            )
+            if model is not None:
+                yield layer, kv_head, part, model
 
 
 def measured_curves(capture: xr.Dataset, grid: np.ndarray, **indices: Any) -> xr.Dataset:

@@ -16,6 +16,7 @@ import xarray as xr
 
 from empirical.schema import Quantity
 from geostat.bounds.by_document import (
+    BY_RANK,
     EDITIONS,
     ENVELOPE_POINTS,
     FITTED_GRAMS,
@@ -45,7 +46,7 @@ from geostat.datasets.separability import (
     bound_attributes,
     statistic_attributes,
 )
-from geostat.datasets.tokens import select_heads
+from geostat.datasets.tokens import layer_tokens, select_heads
 from geostat.datasets.variable import labelled, sizes_along, words_along
 from geostat.errors import InputError
 from geostat.statistics.arrays import BoolArray, FloatArray
@@ -104,7 +105,7 @@ def envelope_dataset(
     tree: xr.DataTree,
     *,
     editions: Sequence[Edition] = EDITIONS,
-    grams: Sequence[str] = FITTED_GRAMS,
+    grams: Sequence[str] | None = None,
     points: int | None = ENVELOPE_POINTS,
     progress: Progress | None = None,
 ) -> xr.Dataset:
@@ -113,7 +114,8 @@ def envelope_dataset(
     Args:
         tree: a run with /capture, /norms, /similarity and, for the measured Gram,
             /measured_envelope.
-        grams: fitted Grams; the measured Gram is added when the run holds it.
+        grams: fitted Grams; None takes all that the run has fits of. The measured Gram is added
+            when the run holds it.
         points: approximate number of log-spaced sizes N; None takes all.
 
     Returns:
@@ -126,8 +128,14 @@ def envelope_dataset(
     Raises:
         InputError: for an edition that is not compared with curves.
     """
-    groups = {name: tree[name].to_dataset() for name in ("capture", "norms", "similarity")}
+    groups = {
+        name: tree[name].to_dataset()
+        for name in ("capture", "norms", "similarity", "amended")
+        if name in tree.children
+    }
     capture = groups["capture"]
+    if grams is None:
+        grams = [*FITTED_GRAMS, *([BY_RANK] if "amended" in groups else [])]
     unknown = [edition for edition in editions if edition not in EDITIONS]
     if unknown:
         raise InputError(
@@ -196,14 +204,15 @@ def _fitted_bounds(
             (
                 (layer, kv_head, heads, model),
                 select_heads(capture, NEEDS, layer=[layer], head=heads),
-                layer * kv_heads + kv_head,  # seed
+                # the seed: one for the heads of a KV head, which share values by position
+                layer * kv_heads + kv_head if gram != BY_RANK else layer * heads_total + heads[0],
             )
             for layer, kv_head, heads, model in fitted_heads(groups, gram, share)
         )
         results = overlapped(partial(_one_kv_head, editions, grid), tasks)
         for layer, kv_head, group, model, curve, parts in results:
-            projected[index, layer, kv_head] = model.projected
-            distance[index, layer, kv_head] = model.distance
+            projected[index, layer, kv_head] |= model.projected
+            distance[index, layer, kv_head] = max(distance[index, layer, kv_head], model.distance)
             drawn[:, :, index, layer, group] = curve
             for edition, of_edition in enumerate(parts):
                 bounds[:, :, edition, index, layer, group] = of_edition
@@ -219,7 +228,11 @@ def _one_kv_head(
     A task is the KV head, the capture of its heads, and a seed.
     """
     (layer, kv_head, group, model), capture, seed = task
-    weights = document_weights(capture, 0, slice(None))
+    if model.dimension is not None:
+        capture = capture.assign_attrs(dimension=model.dimension)
+    weights = model.ordered(
+        document_weights(capture, 0, slice(None)), sink=layer_tokens(capture, 0).sink
+    )
     measured = curve_of_each_bound(measured_curves(capture, grid, layer=0))
     drawn = drawn_curves(capture, 0, weights, model, grid, seed)
     of_each_bound = np.repeat(drawn, len(SIDES), axis=0)

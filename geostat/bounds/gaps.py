@@ -265,7 +265,9 @@ def drawn_curves(
     out = np.full((len(WITH_F), documents, heads, len(grid)), np.nan)
     sink, d = 0 if layer_tokens(capture, layer).sink else None, int(capture.attrs["dimension"])
     below, step, first = np.flatnonzero(grid < tokens), max(1, BATCH_NUMBERS // (tokens * d)), 0
-    for directions in draw_directions(model.gram, tokens, d, documents, seed, sink=sink):
+    for directions in draw_directions(
+        model.gram, tokens, d, documents, seed, sink=sink, triangular=model.by_rank
+    ):
         values = directions * model.norms[:, None, None]
         chunk = slice(first, first + values.shape[1])
         for head in range(heads):

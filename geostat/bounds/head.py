@@ -16,12 +16,19 @@ import xarray as xr
 from geostat.datasets.tokens import LayerTokens, layer_tokens
 from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.losses import mean_over_documents
-from theory.head.gram import LagGram, offset_exponential
+from theory.head.gram import (
+    LagGram,
+    offset_exponential,
+    rank_coherence,
+    rank_coherence_edge,
+)
 from theory.head.projection import clip_spectrum, project
 
 MEASURED: Final = "measured"
 NEEDED: Final = ("capture", "norms", "similarity", "weights")
 """Groups of a run that hold the fitted and measured ingredients."""
+PARTS: Final = ("first", "limit", "exponent")
+"""Parameters of rank coherence in /amended, after `coherence_`."""
 Groups = Mapping[str, xr.Dataset]
 """Groups of a run by name: /capture and the fits."""
 
@@ -127,6 +134,17 @@ class FittedHead:
     gram: LagGram | np.ndarray
     projected: bool
     distance: float
+    by_rank: bool = False
+    """Whether content tokens are in the order of their weights, instead of positions."""
+    dimension: int | None = None
+    """Effective dimension of the directions; None is the head size."""
+
+    def ordered(self, weights: FloatArray, *, sink: bool) -> FloatArray:
+        """Return weights, (..., token), in the order of the Gram; the sink stays first."""
+        if not self.by_rank:
+            return weights
+        content = -np.sort(-weights[..., int(sink) :], axis=-1)
+        return np.concatenate([weights[..., : int(sink)], content], axis=-1)
 
 
 def fitted_parameters(
@@ -178,4 +196,30 @@ def fitted_head(groups: Groups, gram: str, layer: int, kv_head: int) -> FittedHe
         gram=result.gram,
         projected=result.kind != "none",
         distance=result.distance,
+    )
+
+
+def head_by_rank(groups: Groups, layer: int, kv_head: int, head: int) -> FittedHead | None:
+    """Return the fitted model of one query head with rank coherence and effective dimension; None
+    where a fit has no estimate. Norms and ρ₀ are those of the KV head, ρ₀ at most that of the
+    feasible edge.
+    """
+    parameters = fitted_parameters(groups, "offset", layer, kv_head)
+    fit = groups["amended"].isel(layer=layer, head=head)
+    law = [float(fit[name]) for name in (*(f"coherence_{part}" for part in PARTS), "dimension")]
+    visible = layer_tokens(groups["capture"], layer)
+    if parameters is None or not np.isfinite(law).all() or not visible.content:
+        return None
+    first, limit, gamma, dimension = law
+    edge = rank_coherence_edge(first, limit, gamma, visible.content)
+    rho0 = float(np.clip(parameters["rho0"], -edge, edge))
+    gram = rank_coherence(first, limit, gamma, rho0, visible.content + 1)
+    distance = abs(parameters["rho0"] - rho0)
+    return FittedHead(
+        norms=fitted_norms(parameters, visible.tokens),
+        gram=gram if visible.sink else gram[1:, 1:],
+        projected=distance > 0,
+        distance=distance,
+        by_rank=True,
+        dimension=max(round(dimension), 2),
     )

@@ -18,7 +18,7 @@ import xarray as xr
 
 from empirical.store.remote import called, url_of
 from empirical.store.stored_run import StoredRun
-from geostat.bounds.head import MEASURED as MEASURED_GRAM
+from geostat.bounds.by_document import FITTED_GRAMS
 from geostat.datasets.parts import PART, parts
 from geostat.datasets.separability import MEASURED
 from geostat.errors import InputError
@@ -325,8 +325,8 @@ def name_of(source: Source | StoredRun) -> str:
 def groups_of(run: StoredRun | xr.DataTree) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:
     """Return the groups of a run that the comparison needs, and its attributes.
 
-    Bounds at each head's measured cosines are excluded: their coverage does not test a head
-    (docs/studies/bounds.md).
+    Only bounds of the paper's form and of the offset are compared. Those at each head's measured
+    cosines do not test a head (docs/studies/bounds.md); those by rank need /amended.
     """
     names = (*NEEDED, *MAY_HOLD)
     if isinstance(run, StoredRun):
@@ -339,7 +339,7 @@ def groups_of(run: StoredRun | xr.DataTree) -> tuple[dict[str, xr.Dataset], dict
     widest = parts(tree_of(groups, tree.attrs))[0]
     groups = {name: widest[name].to_dataset() for name in groups}
     for name in ("envelope", "summary"):
-        groups[name] = groups[name].sel(gram=groups[name]["gram"] != MEASURED_GRAM)
+        groups[name] = groups[name].sel(gram=groups[name]["gram"].isin(FITTED_GRAMS))
     attrs = {str(name): value for name, value in widest.attrs.items()}
     return groups | effective, attrs | {"null_measured": "null" in measured}
 

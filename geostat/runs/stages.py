@@ -127,13 +127,15 @@ def _confront_part(
     )
     if predict and "ranks" not in tree.children:
         console.stage("no prediction by rank: an older geostat captured the run; capture it again")
-    results: dict[str, xr.Dataset] = {}
+    console.stage("analyses")
+    results = analyses(tree)
+    with_fits = joined(
+        tree, tree_of({name: results[name] for name in ("amended",) if name in results})
+    )
     for name, stage, evaluate, enabled in groups:
         if enabled:
             console.stage(stage)
-            results[name] = evaluate(tree, progress=partial(console.fraction, stage))
-    console.stage("analyses")
-    results |= analyses(tree)
+            results[name] = evaluate(with_fits, progress=partial(console.fraction, stage))
     results["verdicts"] = give_verdicts(
         joined(tree, tree_of({"envelope": results["envelope"]})), tolerances
     )

@@ -45,6 +45,12 @@ CLAIMS: Final = tuple(
         ("printed", "exponential", "printed bounds", "printed bounds"),
         ("sharp", "exponential", "sharp bounds for the printed decay", "sharp bounds"),
         ("sharp_offset", "offset", "sharp bounds for decay with an offset", "sharp bounds, offset"),
+        (
+            "sharp_rank",
+            "rank",
+            "sharp bounds for cosines by rank (amended assumptions)",
+            "sharp bounds, rank",
+        ),
     )
 )
 """Claims about bounds, each tested in every query head."""
@@ -148,6 +154,7 @@ BOUNDS: Final = (
     ("printed", "exponential", "The printed bounds"),
     ("sharp", "exponential", "The sharp bounds (pairwise bounds under Model G, our random model)"),
     ("sharp", "offset", "The sharp bounds for decay to a constant"),
+    ("sharp", "rank", "The sharp bounds of the amended assumptions (by rank)"),
 )
 """Bounds named in the paragraph: edition, Gram, name. Bounds at each head's measured cosines are
 left out, since they test nothing (docs/studies/bounds.md).

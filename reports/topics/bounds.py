@@ -43,7 +43,11 @@ def _in_percent(value: float, _: object) -> str:
     return f"{100 * value:.0f}%"
 
 
-COLUMNS: Final = {"exponential": "exponential decay", "offset": "decay to an offset"}
+COLUMNS: Final = {
+    "exponential": "exponential decay",
+    "offset": "decay to an offset",
+    "rank": "by rank of the weight",
+}
 """Words for the fitted Grams, the columns of the figure."""
 
 
@@ -54,13 +58,16 @@ def figure_coverage(axes: np.ndarray, run: Run) -> np.ndarray:
     for row, (statistic, title) in zip(axes, SCORES.items(), strict=True):
         for axis, (gram, words) in zip(row, COLUMNS.items(), strict=True):
             pairs = [pair for pair in run.bounds if pair[1] == gram]
+            if not pairs:
+                axis.set_visible(False)
+                continue
             for edition in (edition for edition, _ in pairs):
                 _curves_inside(axis, run, statistic, edition, gram)
             style.size_axis(axis, float(run.tokens), "selected tokens $N$ (log)", few=True)
             axis.set_ylim(-0.02, 1.03)
             axis.yaxis.set_major_formatter(_in_percent)
             axis.set_title(f"{title}, {words}")
-    style.legend_shared(axes[-1])
+    style.legend_shared(axes[-1][:2])
     return axes
 
 
@@ -91,7 +98,7 @@ def _curves_inside(axis: Axes, run: Run, statistic: str, edition: str, gram: str
         band(axis, n, of[f"{name}_lower"].values, of[f"{name}_upper"].values, colour, shade)
 
 
-@planned(figure_coverage, "At which N do the bounds hold?", 5.0, grid=(2, 2))
+@planned(figure_coverage, "At which N do the bounds hold?", 5.0, grid=(2, 3))
 def caption_coverage(run: Run) -> Caption:
     """Return the caption of the curves of coverage."""
     bands = "recall_by_n" in run.summary
@@ -99,7 +106,8 @@ def caption_coverage(run: Run) -> Caption:
         f"Share of {run.counted('head')} whose measured curve (mean over {run.counted('document')})"
         " lies within the bounds of the head, at each N between 1 and T. Editions of the theory:"
         " printed, the paper’s formulas as printed; sharp, pairwise bounds under Model G, our"
-        " random model. Columns: fitted form of similarity. The bounds hold for expectations, so a"
+        " random model. Columns: fitted form of similarity; by rank: of the amended assumptions,"
+        " with the effective dimension. The bounds hold for expectations, so a"
         " single head may lie outside."
         + " Expected: heads simulated from Model G at the same fits. Bands: 95%, simultaneous over"
         " N, clustered by KV head."

@@ -17,7 +17,7 @@ from empirical.errors import StoreError
 from empirical.store.store import Store
 from geostat.runs import stages
 
-CAPTURED = ("capture", "null", "queries", "sinks", "measured_envelope")
+CAPTURED = ("capture", "null", "queries", "sinks", "ranks", "measured_envelope")
 FITTED = ("norms", "similarity", "weights", "pooled")
 
 

@@ -62,7 +62,20 @@ def test_a_run_is_judged_by_the_frozen_rules(monkeypatch, capsys, r2, words):
     amended = xr.Dataset({"depends_on": (("layer", "head"), [[0, 1, 2], [3, 1, -1]])})
     amended["dimension"] = ("layer", "head"), [[2.0, 3.0, 4.0], [5.0, 8.0, np.nan]]
     capture = xr.Dataset(attrs={"dimension": 32})
-    groups = {"/fitted": fitted, "/amended": amended, "/capture": capture}
+    cells = {
+        "measure": ["inside", "drawn_inside"],
+        "edition": ["sharp"],
+        "gram": ["exponential", "offset", "rank"],
+        "size_range": ["N ≤ 4", "N > 64"],
+    }
+    shares = xr.DataArray(np.linspace(0, 1, 12).reshape(2, 1, 3, 2), cells)
+    summary = xr.Dataset({f"{name}_by_range": shares for name in ("precision", "recall")})
+    groups = {
+        "/fitted": fitted,
+        "/amended": amended,
+        "/capture": capture,
+        "/summary": summary,
+    }
     tree = xr.DataTree.from_dict(groups)
     monkeypatch.setattr(third_model.gs, "open", lambda path: tree)
     third_model.judge("run")
@@ -70,4 +83,19 @@ def test_a_run_is_judged_by_the_frozen_rules(monkeypatch, capsys, r2, words):
     assert f"amended assumptions {words}" in printed
     assert "constant 1, rank 2, lag 1, rank_and_lag 1" in printed
     assert "effective dimension 2 to 8, median 4; head size 32" in printed
+    assert "Gram rank (expected): 36% (91%) at N ≤ 4, 45% (100%) at N > 64" in printed
+    assert "layers that see" not in printed
     assert "largest bias -0.040 at N = 8, beyond 0.02 at 1 of 2 sizes" in printed
+
+    windowed = fitted.expand_dims(part=[512, 64]).transpose(..., "part")
+    for name in ("precision", "recall"):  # curves are of layers, scores of parts
+        windowed[name], windowed[f"{name}_fitted"] = curve, biased
+    capture["tokens"] = "layer", [64, 512]
+    groups |= {"/fitted": windowed, "/capture": capture}
+    groups["/summary"] = summary.expand_dims(part=[512, 64])
+    monkeypatch.setattr(third_model.gs, "open", lambda path: xr.DataTree.from_dict(groups))
+    third_model.judge("run")
+    printed = capsys.readouterr().out
+    before, after = words.split(";")
+    for tokens in (512, 64):
+        assert f"{before} in 1 layers that see {tokens} tokens;{after}" in printed

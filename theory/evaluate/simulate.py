@@ -8,6 +8,7 @@ arXiv 2602.01893 give P, R and F. Imports numpy; scipy.linalg and numba lazily.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
@@ -157,7 +158,14 @@ def means_of_draws(
 
 
 def draw_directions(
-    gram: Gram, tokens: int, dimension: int, draws: int, seed: int, *, sink: int | None = 0
+    gram: Gram,
+    tokens: int,
+    dimension: int,
+    draws: int,
+    seed: int,
+    *,
+    sink: int | None = 0,
+    triangular: bool = False,
 ) -> Iterator[FloatArray]:
     """Yield chunks (T, m, d) of Gaussian directions whose inner products have the Gram as mean;
     Σm = draws.
@@ -169,6 +177,8 @@ def draw_directions(
         draws: number of heads to draw, in chunks of m.
         seed: of the generator.
         sink: position of the sink, None where it is not visible.
+        triangular: whether a Gram that is positive definite is factored by Cholesky, which is
+            faster than by eigenvectors and gives other draws.
     """
     generator = np.random.default_rng(seed)
     at_once = max(1, CHUNK_NUMBERS // (tokens * dimension))
@@ -179,7 +189,7 @@ def draw_directions(
         and sink in (0, None)
         and tokens > 1
     )
-    factor, index = (None, None) if markov else _factor(gram, tokens, sink)
+    factor, index = (None, None) if markov else _factor(gram, tokens, sink, triangular)
     for start in range(0, draws, at_once):
         count = min(at_once, draws - start)
         if factor is None:
@@ -192,16 +202,21 @@ def draw_directions(
         yield chunk / np.sqrt(dimension)
 
 
-def _factor(gram: Gram, tokens: int, sink: int | None) -> tuple[FloatArray, IntArray | None]:
+def _factor(
+    gram: Gram, tokens: int, sink: int | None, triangular: bool
+) -> tuple[FloatArray, IntArray | None]:
     """Return H with H Hᵀ the Gram of the distinct tokens, and the index of each token among them
     (None if all are distinct).
 
     Tokens of cosine 1 are drawn once: rounding must not separate equal vectors.
     """
-    from scipy.linalg import eigh
+    from scipy.linalg import LinAlgError, cholesky, eigh
 
     cosines = np.asarray(as_matrix(gram, tokens, sink=sink), dtype=np.float64)
     distinct, index = np.unique(np.argmax(cosines >= 1 - SUM_ROUNDING, axis=0), return_inverse=True)
+    if triangular and len(distinct) == tokens:
+        with suppress(LinAlgError):
+            return np.asarray(cholesky(cosines, lower=True)), None
     values, vectors = eigh(cosines[np.ix_(distinct, distinct)])
     positive = values > 1e-12 * values[-1]
     return np.asarray(vectors[:, positive] * np.sqrt(values[positive])), (

@@ -95,6 +95,41 @@ def test_bounds_are_means_of_exact_bounds_over_documents(full, result, edition, 
         assert_exact(result, full, name, layer, head, gram, edition)
 
 
+@pytest.mark.parametrize("name", ["full", "windowed"])
+def test_bounds_by_rank_have_the_cosine_of_the_token_with_less_weight(request, name):
+    """Each document has its own ranks; a head, its own law and dimension."""
+    tree = planted(request.getfixturevalue(name))
+    capture = tree["capture"].to_dataset()
+    heads = [capture.sizes[dim] for dim in ("layer", "head")]
+    level = np.linspace(0.1, 0.3, heads[0] * heads[1]).reshape(heads)
+    law = {"first": level + 0.3, "limit": level, "exponent": 0 * level + 0.5}
+    data = {f"coherence_{part}": (("layer", "head"), values) for part, values in law.items()}
+    data["dimension"] = (("layer", "head"), np.round(100 * level))
+    found = envelope_dataset(tree.assign(amended=xr.DataTree(xr.Dataset(data))), points=6)
+    assert found["gram"].values.tolist()[:3] == ["exponential", "offset", "rank"]
+    for layer, head in np.ndindex(*heads):
+        of_head = capture.isel(layer=layer, head=head)
+        tokens, seen = int(of_head["tokens"]), bool(of_head["sink_visible"])
+        norms = np.full(tokens, 2.0)
+        norms[0] = 1.0 if seen else 2.0
+        expected = []
+        for alpha in of_head["attention_weight"].values.astype(float)[:, -tokens:]:
+            rank = np.ones(tokens)
+            rank[np.argsort(-alpha[seen:]) + seen] = np.arange(1, tokens + 1 - seen)
+            gram = level[layer, head] + 0.3 * np.maximum.outer(rank, rank) ** -0.5
+            if seen:
+                gram[0] = gram[:, 0] = 0.1
+            np.fill_diagonal(gram, 1.0)
+            how = {"edition": "sharp", "sink": 0 if seen else None}
+            dimension = round(100 * level[layer, head])
+            n = found["n_envelope"].values
+            expected.append(theory.envelope(alpha, norms, gram, dimension, n, **how))
+        selected = found.sel(edition="sharp", gram="rank").isel(layer=layer, head=head)
+        for bound in ALL_BOUNDS:
+            mean = np.mean([getattr(bounds, bound) for bounds in expected], axis=0)
+            assert_allclose(selected[bound], mean, atol=TABULATED, rtol=1e-7, err_msg=bound)
+
+
 @pytest.fixture(scope="module")
 def changed(full) -> xr.Dataset:
     """Fits at the edge of what the bounds take, in a KV head each."""

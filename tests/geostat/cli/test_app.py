@@ -30,7 +30,7 @@ def test_run_reports_its_stages_and_prints_the_verdict(finished: Finished):
     assert [stage for stage in stages if not beside.search(stage)] == [
         *("read the text", "load the model", "capture", "untrained control"),
         *("fit norms", "fit similarity", "fit weights", "fit pooled heads"),
-        *("confront", "cost of assumptions", "sensitivity of the bounds", "analyses", "report"),
+        *("analyses", "confront", "cost of assumptions", "sensitivity of the bounds", "report"),
     ]
     assert any(stage.startswith("3/3 documents") for stage in stages)
     for stage in ("fit norms", "fit weights", "confront", "sensitivity of the bounds"):

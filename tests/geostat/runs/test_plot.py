@@ -96,7 +96,7 @@ def test_layers_that_see_different_numbers_of_tokens_are_drawn_separately():
 def test_drawn_values_are_those_of_the_run():
     axes, envelope = gs.plot.coverage(full()), Run.of(full()).envelope
     for row, name in zip(axes, ("precision", "recall"), strict=True):
-        for axis, gram in zip(row, ("exponential", "offset"), strict=True):
+        for axis, gram in zip(row[:2], ("exponential", "offset"), strict=True):
             for edition in ("printed", "sharp"):
                 share = envelope[f"{name}_inside_by_size"].sel(edition=edition, gram=gram)
                 share = share[np.isfinite(share.values)]

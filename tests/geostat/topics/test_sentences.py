@@ -201,6 +201,7 @@ def test_the_paragraph_on_bounds_quotes_the_confrontation(finished: Finished):
         ("printed", "exponential"),
         ("sharp", "exponential"),
         ("sharp", "offset"),
+        ("sharp", "rank"),
     ):
         means = summary["recall_by_range"].sel(edition=edition, gram=gram)
         for measure, scale, digits in (("inside", 100, 0), ("score", 1, 2)):

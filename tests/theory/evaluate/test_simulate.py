@@ -21,9 +21,13 @@ from theory.head.gram import Gram, LagGram, exponential, offset_exponential
         (LagGram(np.array([1.0, 0.2, -0.1, 0.0, 0.1, 0.0]), 0.1), 3),
     ],
 )
-def test_drawn_directions_have_the_gram_as_their_mean(gram: Gram, sink: int | None) -> None:
+@pytest.mark.parametrize("triangular", [False, True])
+def test_drawn_directions_have_the_gram_as_their_mean(
+    gram: Gram, sink: int | None, triangular: bool
+) -> None:
     expected = gram.matrix(6, sink=sink) if isinstance(gram, LagGram) else gram
-    units = np.concatenate(list(draw_directions(gram, 6, 8, 20_000, 5, sink=sink)), axis=1)
+    chunks = draw_directions(gram, 6, 8, 20_000, 5, sink=sink, triangular=triangular)
+    units = np.concatenate(list(chunks), axis=1)
     products = np.einsum("imd,jmd->ijm", units, units)
     error = products.std(axis=2) / np.sqrt(products.shape[2])
     # Five standard errors over 21 distinct entries, four Grams.
@@ -63,7 +67,7 @@ def test_equal_seeds_give_equal_results_for_any_sizes() -> None:
 
 def test_a_long_head_of_exponential_decay_is_drawn_without_a_dense_factor(monkeypatch) -> None:
     factors: list[int] = []  # by which a draw takes ten times as long
-    monkeypatch.setattr(simulation, "_factor", lambda gram, tokens, sink: factors.append(tokens))
+    monkeypatch.setattr(simulation, "_factor", lambda gram, tokens, *how: factors.append(tokens))
     for gram in (offset_exponential(0.1, 0.2, 0.05, 257), exponential(0.1, 0.05, 257)):
         chunks = [*draw_directions(gram, 257, 64, 70, 0)]
         assert sum(chunk.shape[1] for chunk in chunks) == 70
@@ -90,6 +94,7 @@ def test_equal_tokens_are_drawn_as_one_vector() -> None:
     # balls differ by them.
     like = np.array([0, 1, 2, 3, 4, 5, 6, 1, 4])
     gram = gram_of(np.random.default_rng(1).normal(size=(9, 6))[like])
-    drawn = next(draw_directions(gram, 9, 5, 200, 3))
-    np.testing.assert_array_equal(drawn, drawn[like])
-    assert (drawn[0] != drawn[1]).all()
+    for triangular in (False, True):
+        drawn = next(draw_directions(gram, 9, 5, 200, 3, triangular=triangular))
+        np.testing.assert_array_equal(drawn, drawn[like])
+        assert (drawn[0] != drawn[1]).all()
