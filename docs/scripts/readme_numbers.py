@@ -261,7 +261,14 @@ QUOTED: Final = (
         Quoted(words, "coverage_by_range", LARGE, _inside(measure, LARGE, statistic="precision"))
         for words, measure in (
             ("exponential: {} (", "inside"),
-            ("({} expected). At N = 16", "drawn_inside"),
+            ("({} expected). With cosines", "drawn_inside"),
+        )
+    ),
+    *(
+        Quoted(words, "coverage_by_range", MIDDLE, _inside(measure, MIDDLE, "rank"))
+        for words, measure in (
+            ("Recall is {} inside", "inside"),
+            ("to 64 ({} expected). At N", "drawn_inside"),
         )
     ),
     *(
@@ -269,8 +276,8 @@ QUOTED: Final = (
         for words, measure, later in (
             ("Recall {} lies inside", "value", 0),
             ("N ≤ 4 ({} expected)", "expected", 0),
-            ("expected), {} at 5 to 64 (90%", "value", 1),
-            ("to 64 ({} expected).", "expected", 1),
+            ("expected), {} at N = 5 to 64", "value", 1),
+            ("N = 5 to 64 ({} expected)", "expected", 1),
         )
     ),
 )
