@@ -155,7 +155,7 @@ def test_costs_are_drawn_at_each_n_with_their_intervals(run: Run):
 
 
 def test_expected_and_measured_shares_inside_are_drawn_with_their_bands(run: Run):
-    axes = Figure().subplots(2, 2)
+    axes = Figure().subplots(2, 3)
     figure_coverage(axes, run)
     recall = axes[1, 0]
     shares = run.summary["recall_by_n"].sel(edition="sharp", gram="exponential")
