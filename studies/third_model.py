@@ -198,6 +198,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=400, help="training steps of each model")
     parser.add_argument("--judge", nargs="+", default=[], metavar="RUN", help="runs to judge")
     options = parser.parse_args()
+    if options.folder is None and not options.judge:
+        parser.error("neither FOLDER nor --judge, expected one. Name a folder for the models.")
     if options.folder is not None:
         texts = list(sources())
         bpe = ByteLevelBPETokenizer()

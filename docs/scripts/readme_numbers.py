@@ -129,8 +129,9 @@ def _at_size(measure: str, n: int) -> Callable[[xr.DataTree], str]:
     return lambda tree: f"{_at(tree, 'summary', 'recall_by_n', **cell):.0%}"
 
 
-def _with_sink_cosine(tree: xr.DataTree) -> str:
-    return f"{_at(tree, 'sink', 'unattenuated', measure='pearson', n=3):.2f}"
+def _with_sink_cosine(end: str) -> Callable[[xr.DataTree], str]:
+    name = f"unattenuated{end}"
+    return lambda tree: f"{_at(tree, 'sink', name, measure='pearson', n=3):.2f}"
 
 
 def _beats_constant(tree: xr.DataTree) -> str:
@@ -197,7 +198,14 @@ QUOTED: Final = (
     Quoted("of the documents, {}.", "scoreboard", "untrained model", _untrained_precision),
     Quoted("At N = 8 Precision is {}", "separable", "N = 8", _gain("permuted_values")),
     Quoted("values is {} higher", "separable", "N = 8", _loss("permuted_sink")),
-    Quoted("cosine (r = {})", "sink", "N = 3, pearson, unattenuated", _with_sink_cosine),
+    *(
+        Quoted(words, "sink", f"N = 3, pearson, unattenuated{end}", _with_sink_cosine(end))
+        for words, end in (
+            ("cosine (r = {}, 0", ""),
+            ("{} to 0.68); with", "_lower"),
+            (" to {}); with perm", "_upper"),
+        )
+    ),
     Quoted("variation is {};", "norms", "CV_token, median", _median("norms", "cv_token", ".0%")),
     Quoted("in {} of 90", "verdicts", "norms.cv, fails", _heads("norms.cv", "fails")),
     Quoted("of {} KV heads. The", "norms", "column heads", _size("layer", "kv_head")),
@@ -268,7 +276,7 @@ QUOTED: Final = (
         Quoted(words, "coverage_by_range", MIDDLE, _inside(measure, MIDDLE, "rank"))
         for words, measure in (
             ("Recall is {} inside", "inside"),
-            ("to 64 ({} expected). At N", "drawn_inside"),
+            ("to 64 ({} expected); in [two", "drawn_inside"),
         )
     ),
     *(

@@ -36,7 +36,7 @@ from theory.head.results import Edition
 
 EDITIONS: Final[tuple[Edition, ...]] = ("printed", "sharp")
 FITTED_GRAMS: Final = ("exponential", "offset")
-BY_RANK: Final = "rank"
+RANK_GRAM: Final = "rank"
 """Gram of the amended assumptions, of each query head; in runs with /amended."""
 
 ENVELOPE_POINTS: Final = 24
@@ -174,14 +174,13 @@ def fitted_heads(
     kv_heads = list(np.ndindex(capture.sizes["layer"], capture.sizes["kv_head"]))
     for layer, kv_head in tracked(kv_heads, progress):
         heads = heads_of(capture, layer, kv_head)
-        for part in heads[:, None] if gram == BY_RANK else [heads] * (heads.size > 0):
-            model = (
-                head_by_rank(groups, layer, kv_head, int(part[0]))
-                if gram == BY_RANK
-                else fitted_head(groups, gram, layer, kv_head)
-            )
+        if gram == RANK_GRAM:
+            models = [(head_by_rank(groups, layer, kv_head, head), [head]) for head in heads]
+        else:
+            models = [(fitted_head(groups, gram, layer, kv_head), heads)] * (heads.size > 0)
+        for model, of in models:
             if model is not None:
-                yield layer, kv_head, part, model
+                yield layer, kv_head, np.asarray(of), model
 
 
 def measured_curves(capture: xr.Dataset, grid: np.ndarray, **indices: Any) -> xr.Dataset:

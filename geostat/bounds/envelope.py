@@ -16,10 +16,10 @@ import xarray as xr
 
 from empirical.schema import Quantity
 from geostat.bounds.by_document import (
-    BY_RANK,
     EDITIONS,
     ENVELOPE_POINTS,
     FITTED_GRAMS,
+    RANK_GRAM,
     FittedGroup,
     bounds_of_layer,
     curve_of_each_bound,
@@ -94,7 +94,10 @@ def _records(statistic: str) -> tuple[Quantity, ...]:
 _moved = partial(Quantity, equation="Assumption 2", dims=("fitted_gram", "layer", "kv_head"))
 VARIABLES: Final = (
     *(record for statistic in WITH_F for record in _records(statistic)),
-    _moved("projected", "fitted Gram is not feasible and was projected"),
+    _moved(
+        "projected",
+        "fitted Gram is not feasible and was projected (by rank: that of any query head)",
+    ),
     _moved(
         "projection_distance", "distance by which the Gram was projected", symbol=r"|\Delta\rho_0|"
     ),
@@ -135,7 +138,7 @@ def envelope_dataset(
     }
     capture = groups["capture"]
     if grams is None:
-        grams = [*FITTED_GRAMS, *([BY_RANK] if "amended" in groups else [])]
+        grams = [*FITTED_GRAMS, *([RANK_GRAM] if "amended" in groups else [])]
     unknown = [edition for edition in editions if edition not in EDITIONS]
     if unknown:
         raise InputError(
@@ -205,7 +208,7 @@ def _fitted_bounds(
                 (layer, kv_head, heads, model),
                 select_heads(capture, NEEDS, layer=[layer], head=heads),
                 # the seed: one for the heads of a KV head, which share values by position
-                layer * kv_heads + kv_head if gram != BY_RANK else layer * heads_total + heads[0],
+                layer * kv_heads + kv_head if gram != RANK_GRAM else layer * heads_total + heads[0],
             )
             for layer, kv_head, heads, model in fitted_heads(groups, gram, share)
         )

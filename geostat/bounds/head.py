@@ -27,8 +27,8 @@ from theory.head.projection import clip_spectrum, project
 MEASURED: Final = "measured"
 NEEDED: Final = ("capture", "norms", "similarity", "weights")
 """Groups of a run that hold the fitted and measured ingredients."""
-PARTS: Final = ("first", "limit", "exponent")
-"""Parameters of rank coherence in /amended, after `coherence_`."""
+RANK_LAW: Final = ("coherence_first", "coherence_limit", "coherence_exponent")
+"""c₁, c∞ and γ of rank coherence in /amended."""
 Groups = Mapping[str, xr.Dataset]
 """Groups of a run by name: /capture and the fits."""
 
@@ -206,7 +206,7 @@ def head_by_rank(groups: Groups, layer: int, kv_head: int, head: int) -> FittedH
     """
     parameters = fitted_parameters(groups, "offset", layer, kv_head)
     fit = groups["amended"].isel(layer=layer, head=head)
-    law = [float(fit[name]) for name in (*(f"coherence_{part}" for part in PARTS), "dimension")]
+    law = [float(fit[name]) for name in (*RANK_LAW, "dimension")]
     visible = layer_tokens(groups["capture"], layer)
     if parameters is None or not np.isfinite(law).all() or not visible.content:
         return None

@@ -129,13 +129,11 @@ def _confront_part(
         console.stage("no prediction by rank: an older geostat captured the run; capture it again")
     console.stage("analyses")
     results = analyses(tree)
-    with_fits = joined(
-        tree, tree_of({name: results[name] for name in ("amended",) if name in results})
-    )
+    analysed = joined(tree, tree_of(results))
     for name, stage, evaluate, enabled in groups:
         if enabled:
             console.stage(stage)
-            results[name] = evaluate(with_fits, progress=partial(console.fraction, stage))
+            results[name] = evaluate(analysed, progress=partial(console.fraction, stage))
     results["verdicts"] = give_verdicts(
         joined(tree, tree_of({"envelope": results["envelope"]})), tolerances
     )

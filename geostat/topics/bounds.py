@@ -48,7 +48,7 @@ CLAIMS: Final = tuple(
         (
             "sharp_rank",
             "rank",
-            "sharp bounds for cosines by rank (amended assumptions)",
+            "sharp bounds for cosines by rank of the weight",
             "sharp bounds, rank",
         ),
     )
@@ -154,7 +154,7 @@ BOUNDS: Final = (
     ("printed", "exponential", "The printed bounds"),
     ("sharp", "exponential", "The sharp bounds (pairwise bounds under Model G, our random model)"),
     ("sharp", "offset", "The sharp bounds for decay to a constant"),
-    ("sharp", "rank", "The sharp bounds of the amended assumptions (by rank)"),
+    ("sharp", "rank", "The sharp bounds for cosines by rank of the weight"),
 )
 """Bounds named in the paragraph: edition, Gram, name. Bounds at each head's measured cosines are
 left out, since they test nothing (docs/studies/bounds.md).

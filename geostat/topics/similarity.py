@@ -190,16 +190,18 @@ def _rank_or_lag(tree: xr.DataTree) -> str:
     amended = tree["amended"].to_dataset()
     documents = count(amended.attrs["documents"], "document")
     rank_adjusted, lag_adjusted = (
-        int((adjusted(amended[f"{name}_added_p"].values.ravel(), "fdr_bh") <= SIGNIFICANCE).sum())
+        int(
+            (
+                adjusted(amended[f"{name}_added_p"].values.ravel(), "fdr_bh") <= FALSE_DISCOVERIES
+            ).sum()
+        )
         for name in ("rank", "lag")
     )
     return (
         " In predicting cosines of held-out documents the rank of the attention weight adds to the"
         f" lag in {rank + both} of {heads} heads, the lag to the rank in {lag + both}, both in"
         f" {both} (paired tests at 95% over {documents}{untrained}). At a false-discovery rate of"
-        f" {FALSE_DISCOVERIES:.0%} the first two counts are {rank_adjusted} and {lag_adjusted}. The"
-        " counts rise with the"
-        " number of documents."
+        f" {FALSE_DISCOVERIES:.0%} the first two counts are {rank_adjusted} and {lag_adjusted}."
     )
 
 

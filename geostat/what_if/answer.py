@@ -20,6 +20,7 @@ import xarray as xr
 
 from empirical.errors import boundary
 from empirical.sources.paths import read_whole
+from geostat.bounds.head import RANK_LAW
 from geostat.datasets.tokens import index_of, kv_head_of_head
 from geostat.errors import InputError, refuse_unknown, shown_whole
 from geostat.what_if.options import WhatIfOptions
@@ -87,8 +88,7 @@ def from_head(run: xr.DataTree, head: str, *, gram: Decay = "exponential") -> di
         result["rho0"] = similarity["rho0"]
         if gram == "rank":
             amended = run["amended"].to_dataset().isel(indices)
-            fits = ("coherence_first", "coherence_limit", "coherence_exponent")
-            result |= {name: amended[fit] for name, fit in zip(BY_RANK, fits, strict=True)}
+            result |= {name: amended[fit] for name, fit in zip(BY_RANK, RANK_LAW, strict=True)}
         else:
             result["beta"] = similarity["beta"]
             result |= {"c": similarity["offset"]} if gram == "offset" else {}

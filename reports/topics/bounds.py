@@ -106,9 +106,8 @@ def caption_coverage(run: Run) -> Caption:
         f"Share of {run.counted('head')} whose measured curve (mean over {run.counted('document')})"
         " lies within the bounds of the head, at each N between 1 and T. Editions of the theory:"
         " printed, the paper’s formulas as printed; sharp, pairwise bounds under Model G, our"
-        " random model. Columns: fitted form of similarity; by rank: of the amended assumptions,"
-        " with the effective dimension. The bounds hold for expectations, so a"
-        " single head may lie outside."
+        " random model. Columns: fitted form of similarity; by rank, also the effective dimension."
+        " The bounds hold for expectations, so a single head may lie outside."
         + " Expected: heads simulated from Model G at the same fits. Bands: 95%, simultaneous over"
         " N, clustered by KV head."
         * bands
