@@ -175,12 +175,12 @@ def fitted_heads(
     for layer, kv_head in tracked(kv_heads, progress):
         heads = heads_of(capture, layer, kv_head)
         if gram == RANK_GRAM:
-            models = [(head_by_rank(groups, layer, kv_head, head), [head]) for head in heads]
+            models = [(head_by_rank(groups, layer, kv_head, int(h[0])), h) for h in heads[:, None]]
         else:
             models = [(fitted_head(groups, gram, layer, kv_head), heads)] * (heads.size > 0)
         for model, of in models:
             if model is not None:
-                yield layer, kv_head, np.asarray(of), model
+                yield layer, kv_head, of, model
 
 
 def measured_curves(capture: xr.Dataset, grid: np.ndarray, **indices: Any) -> xr.Dataset:
