@@ -34,7 +34,7 @@ import geostat as gs
 from empirical.sources.builtin import CODE, DESCRIBED
 from empirical.sources.installed import COMMENTED
 from geostat.fits.amended.forms import EFFECTS
-from geostat.fits.amended.prediction import MODELS
+from geostat.fits.amended.prediction import OWN_WEIGHTS
 from geostat.topics.similarity import dependence
 
 VOCABULARY, LENGTH, BATCH = 4096, 1024, 4
@@ -72,7 +72,7 @@ CONFIGS: Final = {
 R2_NEEDED: Final = {"precision": 0.60, "recall": 0.45}
 """Least R² of the amended assumptions (rule 10)."""
 GAIN_NEEDED, LARGEST_BIAS = 0.01, 0.02
-_, SIMPLER, AMENDED = MODELS
+_, SIMPLER, AMENDED = OWN_WEIGHTS
 
 
 def sources() -> Iterator[str]:

@@ -26,7 +26,7 @@ from geostat.bounds.predictive import variables as predictive
 from geostat.datasets.separability import ALL_BOUNDS, bound_attributes
 from geostat.datasets.variable import SINK_VISIBLE
 from geostat.fits.amended.fit import RECORDS as AMENDED
-from geostat.fits.amended.prediction import VARIABLES as PREDICTED_BY_RANK
+from geostat.fits.amended.prediction import RECORDS as PREDICTED_BY_RANK
 from geostat.fits.norms.fit import HEADS, POSITIONS, TOKENS
 from geostat.fits.pooled import LAYER, OVERALL
 from geostat.fits.pooled import RECORDS as DEPTH

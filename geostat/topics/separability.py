@@ -96,14 +96,37 @@ def geometry(tree: xr.DataTree) -> KeyResult:
     if gains is not None and (lower := gains["precision_gain_band_upper"].values < 0).any():
         below = f" It is lower at N = {in_runs(gains['n'].values, lower)}."
     better = f"At N = {{n}} separability exceeds that of permuted values.{below}"
-    if not_above := [words for null, words in STRONGER.items() if _nowhere_above(tree, null)]:
-        better += f" Precision is at no N detectably above that {' or '.join(not_above)}."
+    if not_above := [
+        f"{words}{_heads_apart(tree, null, gains)}"
+        for null, words in STRONGER.items()
+        if _nowhere_above(tree, null)
+    ]:
+        better += (
+            " Averaged over heads, Precision is at no N detectably above that"
+            f" {' or '.join(not_above)}."
+        )
     verdicts = {
         "mixed" if below else "holds": better,
         "fails": "Separability is below that of permuted values.",
         "undetermined": "Whether separability exceeds that of permuted values is undetermined.",
     }
     return _of_gain(tree, "geometry", PERMUTED, verdicts)
+
+
+def _heads_apart(tree: xr.DataTree, null: str, gains: xr.Dataset | None) -> str:
+    """Count in brackets the heads above and below a null baseline at the N of the largest of
+    `gains`; "" if none is.
+    """
+    others = _gains(tree, null)
+    if gains is None or others is None:
+        return ""
+    n = int(gains["n"][int(gains["precision_gain"].argmax("n"))])
+    if n not in others["n"].values:
+        return ""
+    counts = _head_counts(others.sel(n=n))
+    if not counts.holds + counts.fails:
+        return ""
+    return f" ({counts.holds} heads above and {counts.fails} below at N = {n})"
 
 
 def _nowhere_above(tree: xr.DataTree, null: str) -> bool:

@@ -16,7 +16,7 @@ from geostat.datasets.separability import MEASURED, over_queries
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import jackknife_of_two
 from geostat.topics.records import Finding, by_rule, statement, with_interval
-from geostat.topics.separability import PERMUTED_SINK
+from geostat.topics.separability import PERMUTED, PERMUTED_SINK
 from reports.text.number import rounded
 
 SIZE: Final = 3
@@ -65,40 +65,42 @@ def sink_correlates(tree: xr.DataTree) -> Finding:
     low, high, quoted, uncorrected = _near_three(selected)
     peak = int(selected["n"][int(selected["unattenuated"].fillna(-np.inf).argmax("n"))])
     answer = by_rule(confirmed=low > 0 and peak <= 10, contradicted=high < 0)
-    trivial, of_null = _of_random_sink(tree, "recall")
+    trivial, of_null = _of_random_sink(tree, "recall", uncorrected)
     return Finding(
         "holds trivially" if answer == "confirmed" and trivial else answer,
-        f"{quoted}, corrected for attenuation; largest at N = {peak}; uncorrected, r ="
-        f" {uncorrected}{of_null}",
+        f"{quoted}, corrected for attenuation; largest at N = {peak}; uncorrected, {of_null}",
         f"{_without_the_sink(tree)}{NO_MECHANISM}",
     )
 
 
-def _of_random_sink(tree: xr.DataTree, statistic: str) -> tuple[bool, str]:
+def _of_random_sink(tree: xr.DataTree, statistic: str, uncorrected: str) -> tuple[bool, str]:
     """Return whether ρ₀ does not correlate with the gain over permuted values with a random
-    direction of the sink at N = 3, and both correlations in words; (False, "") if these were not
-    measured there. Permuted values with the sink's own direction keep ρ₀, so they are no null.
+    direction of the sink at N = 3, and the uncorrected correlations in words: of measured values,
+    of both nulls, and of that gain. (False, the first) if the nulls were not measured there.
+    Permuted values with the sink's own direction keep ρ₀, so they are no null.
     """
+    alone = False, f"r = {uncorrected}"
     null = tree["null"].to_dataset() if "null" in tree.children else xr.Dataset()
-    if "null" not in null or PERMUTED_SINK not in null["null"].values:
-        return False, ""
+    if "null" not in null or not {PERMUTED, PERMUTED_SINK} <= {*null["null"].values.tolist()}:
+        return alone
     groups = {name: tree[name].to_dataset() for name in MEASURED if name in tree.children}
     capture = over_queries(groups)
     index = [int(np.abs(capture["n"].values - SIZE).argmin())]
     measured = capture.isel(n=index)
     drawn = null[statistic].sel(null=PERMUTED_SINK).isel(n=index).values
     limits = []
-    for values in (drawn, measured[statistic].values - drawn):
+    own = null[statistic].sel(null=PERMUTED).isel(n=index).values
+    for values in (measured[statistic].values, own, drawn, measured[statistic].values - drawn):
         table = Table.of(measured.assign({statistic: (DIMS, values)}), statistic)
         if (pair := correlations(table)) is None:
-            return False, ""
+            return alone
         limits.append(_over_kv_heads(table, pair[0][:, 0]))
     if not np.isfinite(limits).all():
-        return False, ""
-    of_null, of_gain = (with_interval(*numbers) for numbers in limits)
-    return not limits[1][1] > 0, (
-        f", with a random direction of the sink (and permuted values) {of_null}, of the gain over"
-        f" that {of_gain} (intervals: over documents, of these two also over KV heads)"
+        return alone
+    of_measured, of_own, of_null, of_gain = (with_interval(*numbers) for numbers in limits)
+    return not limits[-1][1] > 0, (
+        f"r = {of_measured} over documents and KV heads, with permuted values {of_own}, with a"
+        f" random direction of the sink as well {of_null}, of the gain over that {of_gain}"
     )
 
 
@@ -157,10 +159,10 @@ def sink_precision(tree: xr.DataTree) -> Finding:
         return Finding("not testable here", _unknown(data["precision_correlation"]))
     low, high, quoted, uncorrected = _near_three(data, "precision_")
     answer = by_rule(confirmed=low > 0, contradicted=high < 0)
-    trivial, of_null = _of_random_sink(tree, "precision")
+    trivial, of_null = _of_random_sink(tree, "precision", uncorrected)
     return Finding(
         "holds trivially" if answer == "confirmed" and trivial else answer,
-        f"{quoted}, corrected for attenuation; uncorrected, r = {uncorrected}{of_null}",
+        f"{quoted}, corrected for attenuation; uncorrected, {of_null}",
         f"The paper states this without a figure; Figure 6 shows Recall only. {NO_MECHANISM}",
     )
 

@@ -15,12 +15,14 @@ import xarray as xr
 from geostat.datasets.variable import known
 from geostat.statistics.equivalence import HOLDS
 from geostat.statistics.jackknife import SIGNIFICANCE
+from geostat.statistics.proportion import wilson
 from geostat.topics.records import (
     Claim,
     Finding,
     KeyResult,
     Tolerance,
     by_majority,
+    by_rule,
     by_verdict,
     in_percent,
     median,
@@ -235,8 +237,9 @@ PERIODS: Final = 3
     "the sink's weight is at least two orders of magnitude above the plateau's",
     "§3.3, Figure 4",
     "a factor of 100",
-    "in more than half of the heads with a plateau (fitted T₁ > 8) the 95% interval of the ratio of"
-    " arithmetic means over tokens and documents, sink over plateau, lies above (below) 100",
+    "more than half of the heads with a plateau (fitted T₁ > 8), by Wilson's 95% interval with as"
+    " many trials as KV heads: the 95% interval of the ratio of arithmetic means over tokens and"
+    " documents, sink over plateau, lies above (below) 100",
     null="a ratio of 100",
 )
 def sink_weight(tree: xr.DataTree) -> Finding:
@@ -251,14 +254,19 @@ def sink_weight(tree: xr.DataTree) -> Finding:
     heads = int(times.notnull().sum())
     above = int(((weights["sink_to_plateau_lower"] > 100) & plateau).sum())
     below = int(((weights["sink_to_plateau_upper"] < 100) & plateau).sum())
+    kv_heads = int(times.notnull().groupby("kv_head_of_head").any().sum())
+    shares = np.array([above, below]) / max(heads, 1)
+    limits = wilson(shares * kv_heads, np.full(2, kv_heads))
+    low, high = (percent(float(end[0]), 0) for end in (limits.lower, limits.upper))
+    share = f", a share of {percent(shares[0], 0)} ({low} to {high}) above" if heads else ""
     middle, mixed = (
         f"{float(f'{median(ratios):.2g}'):,g}" if ratios.notnull().any() else "n/a"
         for ratios in (times, (weights["p_sink"] / weights["p_base"]).where(plateau))
     )
     return Finding(
-        by_majority(above, below, max(heads, 1)),
+        by_rule(confirmed=limits.lower[0] > 0.5, contradicted=limits.lower[1] > 0.5),
         f"median ratio {middle}; intervals above 100 in {above}, below in {below} of {heads} heads"
-        " with a plateau",
+        f" with a plateau{share}",
         "Both means are arithmetic. Over p_base, a geometric mean, the median ratio is"
         f" {mixed}, because most weights are far below their mean. {_ends_known(weights)}",
     )

@@ -134,6 +134,7 @@ def tables(run: Run) -> list[Table]:
         _forms(run, data),
         _parameters(run, data),
         *([_prediction(run, predicted)] if predicted is not None else []),
+        *([_weights(run, predicted)] if predicted is not None and "mass_r2" in predicted else []),
     ]
 
 
@@ -188,6 +189,7 @@ RUNGS: Final = {
     "one cosine": "one cosine for all pairs",
     "sinks and repeats": "the same, with functional sinks and repeated tokens",
     "amended": "amended assumptions",
+    "weights by law": "the same, weights by rank and sinks from the other documents",
     "same head": "the same head on the other documents",
 }
 """Words of each prediction."""
@@ -221,6 +223,8 @@ def _prediction(run: Run, data: xr.Dataset) -> Table:
         f" estimated from the other documents ({run.counted('document')},"
         f" {run.counted('head')}). One cosine: the head size is the dimension, and only position 0"
         " can be a sink. The amended assumptions add the law of rank and the effective dimension."
+        " The row after them has weights drawn by form h and sinks of another document in place of"
+        " the query’s own."
         " $R^2$: share of the variance between head means; by document: of the variance between"
         " heads and documents. Error: mean absolute error of head means. Bias: mean of predicted"
         f" minus measured. Models are means over {data.attrs['draws']} draws of each query. The"
@@ -232,3 +236,42 @@ def _prediction(run: Run, data: xr.Dataset) -> Table:
     return Table.of(
         "amended_prediction", "Prediction by rank", caption, columns, each(data, "rung")
     )
+
+
+WEIGHT_FORMS: Final = {
+    "gaussian": "normal",
+    "logistic": "logistic",
+    "g": r"$(e^{gz}-1)/g$",
+    "h": r"$z e^{hz^2/2}$",
+    "gpd": "normal, generalised Pareto tail for the largest tenth",
+    "zipf_mandelbrot": r"$-\log(r+q)$",
+    "measured": "measured weights",
+}
+"""Words or quantile function of each form of the log weights."""
+
+
+def _weights(run: Run, data: xr.Dataset) -> Table:
+    """Return the table of forms of the weights by rank."""
+    columns = [
+        Column("form", lambda row: mixed(WEIGHT_FORMS[str(row["weight_form"].item())]), "l"),
+        numbers("selected mass: $R^2$", "mass_r2", digits=3),
+        numbers("largest weight: error", "top_error", digits=2),
+        numbers("largest weight: bias", "top_bias", digits=2),
+    ]
+    scale, tail = (
+        data["weight_variance"].sel(weight_parameter=f"weight_{name}").values
+        for name in ("scale", "tail")
+    )
+    caption = (
+        "Forms of the log weights of a query’s content tokens by rank r, z the normal quantile of"
+        " the rank, each with a scale and at most one shape. A document is predicted by the mean of"
+        f" the queries of the other documents ({run.counted('document')}, {run.counted('head')})."
+        " Selected mass: share of the variance of the weight of the N largest, N from 2 to 256,"
+        " between heads and documents. Largest weight: root mean squared and mean error of its"
+        " natural logarithm. Measured weights are no form: the other documents themselves."
+        f" Of the variance of the scale of form h {100 * scale[0]:.0f}% lies between heads,"
+        f" {100 * scale[1]:.0f}% between documents of a head and {100 * scale[2]:.0f}% between"
+        f" queries; of its tail {100 * tail[0]:.0f}%, {100 * tail[1]:.0f}% and"
+        f" {100 * tail[2]:.0f}%."
+    )
+    return Table.of("weight_forms", "Weights by rank", caption, columns, each(data, "weight_form"))

@@ -629,6 +629,7 @@ ENTRIES: Final = (
             "ingredients",
             "predictive",
             "amended_prediction",
+            "weight_forms",
         ),
         rows=("envelopes",),
         remarks=remarks,

@@ -50,7 +50,7 @@ _TABLES: Final = (
     *("sinks", "sink_tokens", "similarity", "cosine_forms", "amended"),
     *("weights", "rivals", "depth", "pooled"),
     *("separability", "coverage_by_range", "coverage", "costs_by_n", "ingredients"),
-    *("predictive", "predictive_check", "amended_prediction", "sink"),
+    *("predictive", "predictive_check", "amended_prediction", "weight_forms", "sink"),
     *("regimes", "regime_sweep", "separable", "effective", "effective_sets", "effective_curves"),
     *("head_function", "head_prediction", "head_needs", "budgets", "regime_cuts", "contexts"),
     *(

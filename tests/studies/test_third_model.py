@@ -57,7 +57,7 @@ def test_a_run_is_judged_by_the_frozen_rules(monkeypatch, capsys, r2, words):
     data = {}
     for name in ("precision", "recall"):
         data |= {name: curve, f"{name}_fitted": biased}
-        data |= {f"{name}_{score}": ("rung", [0, *r2, np.nan]) for score in ("r2", "mae")}
+        data |= {f"{name}_{score}": ("rung", [0, *r2, np.nan, np.nan]) for score in ("r2", "mae")}
     fitted = xr.Dataset(data, coords={"n_fitted": [2, 8], "rung": list(RUNGS)})
     amended = xr.Dataset({"depends_on": (("layer", "head"), [[0, 1, 2], [3, 1, -1]])})
     amended["dimension"] = ("layer", "head"), [[2.0, 3.0, 4.0], [5.0, 8.0, np.nan]]

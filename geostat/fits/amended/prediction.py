@@ -4,8 +4,9 @@ Every analysed query is drawn at its own weights (those kept at about 50 ranks, 
 its own functional sinks, with parameters of the head from the other documents. Rungs of comparison:
 one curve for all heads; one cosine for all pairs, with the sink at position 0 and the head size as
 dimension; the same with all functional sinks and repeated tokens; the amended assumptions, which
-add the law of rank and the effective dimension; the same head measured on the other documents. All
-models have the norms by octave. Source: geostat. Imports theory.
+add the law of rank and the effective dimension; these with weights and sinks of another document
+too, the weights by a law of rank; the same head measured on the other documents. All models have
+the norms by octave. Source: geostat. Imports theory.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from geostat.datasets.overlap import Progress
 from geostat.datasets.separability import LETTERS, STATISTICS
 from geostat.datasets.variable import sizes_along, variables, words_along
 from geostat.errors import InputError
+from geostat.fits.amended import weights
 from geostat.fits.amended.fit import LOW, parameters
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import leave_one_out_mean
@@ -29,7 +31,9 @@ from geostat.statistics.losses import mean_over_documents
 from theory.editions.sharp.sharp_law import in_threads
 from theory.evaluate.fitted import RankParameters, fitted
 
-MODELS: Final = ("one cosine", "sinks and repeats", "amended")
+OWN_WEIGHTS: Final = ("one cosine", "sinks and repeats", "amended")
+"""Predictions by draws at the weights and sinks of the query."""
+MODELS: Final = (*OWN_WEIGHTS, "weights by law")
 """Predictions by draws."""
 RUNGS: Final = ("one curve", *MODELS, "same head")
 """Predictions, from the simplest."""
@@ -62,6 +66,8 @@ VARIABLES: Final = tuple(
         ),
     )
 )
+"""Scores and curves."""
+RECORDS: Final = (*VARIABLES, *weights.RECORDS)
 """Variables of /fitted."""
 
 
@@ -90,9 +96,9 @@ def fitted_separability(
     n, by_query = _measured(tree)
     truth = mean_over_documents(np.moveaxis(by_query, -2, 0))
     predicted = np.full((len(MODELS), *truth.shape), np.nan)
-    found = parameters(ranks)
+    found, law = parameters(ranks), weights.fit_weights(ranks).logs
     layers, heads = ranks.sizes["layer"], ranks.sizes["head"]
-    of_layer = partial(_of_head, ranks, capture, found, n, draws, seed)
+    of_layer = partial(_of_head, ranks, capture, found, law, n, draws, seed)
     for layer in range(layers):
         cells = [(layer, head) for head in range(heads)]
         for (_, head), values in zip(cells, in_threads(of_layer, cells), strict=True):
@@ -106,7 +112,8 @@ def fitted_separability(
             "no head can be predicted by rank: expected at least 33 content tokens. Capture longer"
             " windows with --length."
         )
-    return _scored(n, truth, predicted).assign_attrs(draws=draws, seed=seed)
+    scored = _scored(n, truth, predicted).assign_attrs(draws=draws, seed=seed)
+    return xr.merge([scored, weights.compare_weights(ranks)], combine_attrs="override")
 
 
 def _measured(tree: xr.DataTree) -> tuple[np.ndarray, FloatArray]:
@@ -141,6 +148,7 @@ def _of_head(
     ranks: xr.Dataset,
     capture: xr.Dataset,
     found: dict[str, FloatArray],
+    law: FloatArray,
     n: np.ndarray,
     draws: int,
     seed: int,
@@ -165,6 +173,13 @@ def _of_head(
         repeats = repeats / np.maximum(of_head["octave_tokens"][others].sum(axis=0), 1)[:, None]
         for index, model in enumerate(row.models(own, dimension, row.leaders(repeats, draw))):
             values[index, :, document, query] = _drawn(row, model, n, draws, draw)
+        other = np.flatnonzero(others)[query % (documents - 1)]
+        rows = {name: of_head[name][other, query] for name in OF_QUERY}
+        rows["log_weight"] = law[other, case, query]
+        row = Row.of(rows, kept, own, bool(of_head["sink_first"][other]))
+        if row is not None:
+            model = row.models(own, dimension, row.leaders(repeats, draw))[-1]
+            values[-1, :, document, query] = _drawn(row, model, n, draws, draw)
     return values
 
 
@@ -279,7 +294,7 @@ def _scored(n: np.ndarray, truth: FloatArray, predicted: FloatArray) -> xr.Datas
         for part in _MEANS:
             numbers[f"{name}_{part}"] = np.array([score.get(part, np.nan) for score in scores])
         numbers[name] = mean_over_documents(of)
-        numbers[f"{name}_fitted"] = mean_over_documents(model[-1])
+        numbers[f"{name}_fitted"] = mean_over_documents(model[MODELS.index("amended")])
     return xr.Dataset(
         variables(VARIABLES, numbers),
         coords={

@@ -253,7 +253,7 @@ def test_stronger_nulls_that_separate_as_well_are_named(name, other):
     both = xr.concat([tree["separable"].to_dataset(), null], "null")
     tree["separable"] = xr.DataTree(both)
     verdict = results(tree)["geometry"]["verdict"]
-    not_above = f"Precision is at no N detectably above that {separability.STRONGER[name]}."
+    not_above = f"Precision is at no N detectably above that {separability.STRONGER[name]}"
     assert (not_above in verdict) == (other < 0.1)
 
 

@@ -61,13 +61,18 @@ def test_heads_without_an_estimate_count_in_the_denominator(holds, fails, answer
 def test_the_sink_weight_is_compared_with_a_hundred_times_the_plateau(times, answer):
     values = {"sink_to_plateau": times, "p_sink": 0.5, "p_base": 1e-5}
     values |= {"sink_to_plateau_lower": 0.8 * times, "sink_to_plateau_upper": 1.25 * times}
-    weights = xr.Dataset({name: ("head", [value] * 3) for name, value in values.items()})
-    weights["t1"] = "head", [9.0, 20.0, 8.0]
-    weights["t1_identified"] = "head", [1, 0, 0]
+    weights = xr.Dataset({name: ("head", [value] * 15) for name, value in values.items()})
+    weights["t1"] = "head", [9.0, 20.0, 8.0] * 5
+    weights["t1_identified"] = "head", [1, 0, 0] + [0] * 12
+    weights = weights.assign_coords(kv_head_of_head=("head", np.arange(15)))
     finding = sink_weight(tree(weights=weights))
     assert finding.answer == answer
     assert finding.here.startswith(f"median ratio {times:g}; intervals above 100 in")
-    assert finding.here.endswith("of 2 heads with a plateau")
+    share = {"confirmed": "100% (72% to > 99%)"}.get(answer, "0% (0% to 28%)")
+    assert finding.here.endswith(f"of 10 heads with a plateau, a share of {share} above")
+    # heads of one KV head count as one: no majority is shown
+    shared = weights.assign_coords(kv_head_of_head=("head", np.zeros(15, int)))
+    assert sink_weight(tree(weights=shared)).answer == "undetermined"
     assert "the median ratio is 50,000, because" in finding.why
     assert finding.why.endswith("T₁ is identified in 1 head.")
     # No head has a plateau, so there is no ratio.
@@ -256,10 +261,11 @@ def test_a_correlation_that_a_random_sink_has_too_holds_trivially(of_null, answe
     rho = random.normal(size=(20, 2))
     noise = random.normal(size=(2, 8, 20, 2, 1)) * 0.3 + np.zeros(N.size)
     capture = captured(rho[..., None] + noise[0], rho)
-    drawn = (("document", "layer", "head", "n", "null"), (of_null * rho[..., None] + noise[1]))
+    own, drawn = (times * rho[..., None] + noise[1] for times in (1.0, of_null))
+    values = (("document", "layer", "head", "n", "null"), np.stack([own, drawn], axis=-1))
     null = xr.Dataset(
-        {name: (drawn[0], drawn[1][..., None]) for name in ("precision", "recall")},
-        coords={"null": ["permuted_sink"], "n": N},
+        dict.fromkeys(("precision", "recall"), values),
+        coords={"null": ["permuted_values", "permuted_sink"], "n": N},
     )
     names = ("correlation", "unattenuated", "unattenuated_lower", "unattenuated_upper")
     level = np.full((1, N.size), 0.5)
@@ -270,7 +276,9 @@ def test_a_correlation_that_a_random_sink_has_too_holds_trivially(of_null, answe
     for statement in (sink.sink_correlates, sink.sink_precision):
         finding = statement(run)
         assert finding.answer == answer, finding
-        assert "uncorrected, r = 0.50, with a random direction of the sink (" in finding.here
+        of_values = r"uncorrected, r = 0\.\d+ \(.*\) over documents and KV heads, with permuted"
+        assert re.search(rf"{of_values} values 0\.\d+ \(", finding.here)
+        assert "with a random direction of the sink as well " in finding.here
 
 
 @pytest.mark.parametrize(

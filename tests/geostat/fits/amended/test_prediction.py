@@ -115,15 +115,21 @@ def test_a_document_is_predicted_from_the_others(run):
     changed = ranks.copy(deep=True)
     for name in ("octave_product", "octave_square", "residual_along_s", "class_cosine"):
         changed[name][0] *= 0.1
-    arguments = (run["capture"].to_dataset(), SIZES, 2, 0, (0, 0))
+    flat = ranks.copy(deep=True)
+    flat["log_weight"][0] *= 0.5
 
     def predicted(data: xr.Dataset) -> np.ndarray:
-        capture, n, draws, seed, cell = arguments
-        return module._of_head(data, capture, module.parameters(data), n, draws, seed, cell)
+        found, law = module.parameters(data), module.weights.fit_weights(data).logs
+        capture = run["capture"].to_dataset()
+        return module._of_head(data, capture, found, law, SIZES, 2, 0, (0, 0))
 
-    before, after = predicted(ranks), predicted(changed)
+    before, after, other = predicted(ranks), predicted(changed), predicted(flat)
     np.testing.assert_array_equal(before[:, :, 0], after[:, :, 0])
     assert (before[:, :, 1:] != after[:, :, 1:]).any()
+    # the law's weights are those of another document
+    np.testing.assert_array_equal(before[-1, :, 0], other[-1, :, 0])
+    assert (before[-1] != other[-1]).any()
+    assert (before[:-1, :, 0] != other[:-1, :, 0]).any()
 
 
 def test_a_row_has_the_weights_of_the_query(run):
