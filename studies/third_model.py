@@ -35,6 +35,7 @@ from empirical.sources.builtin import CODE, DESCRIBED
 from empirical.sources.installed import COMMENTED
 from geostat.fits.amended.forms import EFFECTS
 from geostat.fits.amended.prediction import OWN_WEIGHTS
+from geostat.statistics.multiple_testing import FALSE_DISCOVERIES, adjusted
 from geostat.topics.similarity import dependence
 
 VOCABULARY, LENGTH, BATCH = 4096, 1024, 4
@@ -139,7 +140,10 @@ def judge(run: str) -> None:
     fitted, amended = (tree[name].to_dataset() for name in ("fitted", "amended"))
     effects = zip(EFFECTS, dependence(amended), strict=True)
     print(f"{run}: heads by what their cosines are shown to depend on: ", end="")
-    print(", ".join(f"{name} {count}" for name, count in effects))
+    print(", ".join(f"{name} {count}" for name, count in effects), end="; ")
+    p = [adjusted(amended[f"{name}_added_p"].values.ravel(), "fdr_bh") for name in ("rank", "lag")]
+    rank, lag = (int((values <= FALSE_DISCOVERIES).sum()) for values in p)
+    print(f"at a false-discovery rate of 5% the rank in {rank}, the lag in {lag}")
     least, median, most = np.nanpercentile(amended["dimension"], [0, 50, 100])
     print(f"  effective dimension {least:.0f} to {most:.0f}, median {median:.0f}", end="")
     print(f"; head size {tree['capture'].attrs['dimension']}")
@@ -178,14 +182,18 @@ def _judge_layers(fitted: xr.Dataset, summary: xr.Dataset, where: str) -> None:
         for gram in ("exponential", "offset", "rank"):
             shares = summary[f"{name}_by_range"].sel(edition="sharp", gram=gram)
             inside, expected = (shares.sel(measure=m) for m in ("inside", "drawn_inside"))
-            print(f"    inside sharp bounds, Gram {gram} (expected): ", end="")
-            print(
-                ", ".join(
+            cell = {"edition": "sharp", "gram": gram, "measure": "drawn_gap"}
+            gaps = [summary[f"{name}_by_range{end}"].sel(cell) for end in ("", "_lower", "_upper")]
+            print(f"    inside sharp bounds, Gram {gram} (expected; points fewer): ", end="")
+            for label in summary["size_range"].values:
+                gap, low, high = (100 * float(end.sel(size_range=label)) for end in gaps)
+                print(
                     f"{float(inside.sel(size_range=label)):.0%}"
-                    f" ({float(expected.sel(size_range=label)):.0%}) at {label}"
-                    for label in summary["size_range"].values
+                    f" ({float(expected.sel(size_range=label)):.0%};"
+                    f" {gap:.1f}, {low:.1f} to {high:.1f}) at {label}",
+                    end="; ",
                 )
-            )
+            print()
     law = "adds to sinks and repeats" if all(gains) else "is not shown to add"
     answer = "confirmed" if all(met) else "not confirmed"
     print(f"  amended assumptions {answer}{where}; the law {law}")

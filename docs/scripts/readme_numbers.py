@@ -20,6 +20,7 @@ from geostat.statistics.equivalence import HOLDS
 from geostat.statistics.jackknife import SIGNIFICANCE
 from geostat.statistics.multiple_testing import FALSE_DISCOVERIES, adjusted
 from geostat.topics.records import ANSWER_CODES
+from geostat.topics.sink import sink_correlates
 from geostat.topics.weights import phases_shown
 
 README: Final = Path(__file__).parents[2] / "README.md"
@@ -129,9 +130,39 @@ def _at_size(measure: str, n: int) -> Callable[[xr.DataTree], str]:
     return lambda tree: f"{_at(tree, 'summary', 'recall_by_n', **cell):.0%}"
 
 
-def _with_sink_cosine(end: str) -> Callable[[xr.DataTree], str]:
-    name = f"unattenuated{end}"
-    return lambda tree: f"{_at(tree, 'sink', name, measure='pearson', n=3):.2f}"
+def _detected(null: str, side: str) -> Callable[[xr.DataTree], str]:
+    """Return the function for the number of heads whose Precision at N = 8 is above a null baseline
+    or below it, at a false-discovery rate of 5%.
+    """
+    return lambda tree: str(int(_at(tree, "separable", f"precision_{side}", null=null, n=8)))
+
+
+def _correlation(place: int) -> Callable[[xr.DataTree], str]:
+    """Return the function for a number of the scoreboard's uncorrected correlations of Recall, with
+    measured values, permuted ones and a random sink: the estimate and limits of the first and last,
+    the estimate of the second.
+    """
+
+    def value(tree: xr.DataTree) -> str:
+        uncorrected = sink_correlates(tree).here.partition("uncorrected")[2]
+        found = re.findall(r"\d\.\d+", uncorrected)
+        return [*found[:4], *found[6:9]][place]
+
+    return value
+
+
+def _gap(end: str) -> Callable[[xr.DataTree], str]:
+    """Return the function for the share of Recall expected inside minus that inside, at N = 4."""
+    cell = {"edition": "sharp", "gram": "exponential", "n_envelope": 4, "measure": "drawn_gap"}
+    name = f"recall_by_n{end}"
+    return lambda tree: f"{abs(100 * _at(tree, 'summary', name, **cell)):.0f}"
+
+
+def _score(end: str) -> Callable[[xr.DataTree], str]:
+    """Return the function for the interval score of Recall at N ≤ 4, minus that expected."""
+    cell = {"edition": "sharp", "gram": "exponential", "size_range": "N ≤ 4"}
+    name = f"recall_by_range{end}"
+    return lambda tree: f"{_at(tree, 'summary', name, measure='score_gap', **cell):.2f}"
 
 
 def _beats_constant(tree: xr.DataTree) -> str:
@@ -182,8 +213,16 @@ _, MIDDLE, LARGE = RANGES
 SHAPE: Final = "weights.shape_position"
 QUOTED: Final = (
     Quoted("{} of Recall values at", "coverage", "N = 4", _at_size("inside", 4)),
-    Quoted("tokens ({} expected, not", "coverage", "N = 4", _at_size("drawn_inside", 4)),
-    Quoted("more), {} at N > 64", "coverage_by_range", "N > 64", _inside("inside", LARGE)),
+    Quoted("tokens ({} expected; diff", "coverage", "N = 4", _at_size("drawn_inside", 4)),
+    *(
+        Quoted(words, "coverage", "N = 4, expected − inside", _gap(end))
+        for words, end in (
+            ("4 to {}), 3", "_upper"),
+            ("points, −{} to", "_lower"),
+            ("difference {} points", ""),
+        )
+    ),
+    Quoted("), {} at N > 64", "coverage_by_range", "N > 64", _inside("inside", LARGE)),
     Quoted("at N > 64 ({} exp", "coverage_by_range", "N > 64", _inside("drawn_inside", LARGE)),
     Quoted("{} documents of", "the page", "header", _size("document")),
     Quoted("documents of {} tokens", "the page", "header", _size("position")),
@@ -197,13 +236,22 @@ QUOTED: Final = (
     Quoted("in {} of the documents", "the page", "provenance", _untrained_documents),
     Quoted("of the documents, {}.", "scoreboard", "untrained model", _untrained_precision),
     Quoted("At N = 8 Precision is {}", "separable", "N = 8", _gain("permuted_values")),
-    Quoted("values is {} higher", "separable", "N = 8", _loss("permuted_sink")),
+    Quoted("detectably in {} heads.", "separable", "N = 8", _detected("permuted_values", "more")),
+    Quoted("head ({} heads above", "separable", "N = 8", _detected("other_head", "more")),
+    Quoted("above, {} below). Ag", "separable", "N = 8", _detected("other_head", "less")),
+    Quoted("it is {} lower on", "separable", "N = 8", _loss("permuted_sink")),
+    Quoted("N = 8 ({} heads above", "separable", "N = 8", _detected("permuted_sink", "more")),
+    Quoted("above, {} below). Over", "separable", "N = 8", _detected("permuted_sink", "less")),
     *(
-        Quoted(words, "sink", f"N = 3, pearson, unattenuated{end}", _with_sink_cosine(end))
-        for words, end in (
-            ("cosine (r = {}, 0", ""),
-            ("{} to 0.68); with", "_lower"),
-            (" to {}); with perm", "_upper"),
+        Quoted(words, "scoreboard", "Recall and the sink's similarity", _correlation(place))
+        for place, words in (
+            (6, "0.35 to {})."),
+            (5, "14, −{} to"),
+            (4, "detectably (−{}, −"),
+            (3, "less ({})."),
+            (2, " to {} over documents"),
+            (1, "0.61, {} to"),
+            (0, "cosine (r = {},"),
         )
     ),
     Quoted("variation is {};", "norms", "CV_token, median", _median("norms", "cv_token", ".0%")),
@@ -243,6 +291,14 @@ QUOTED: Final = (
     Quoted("expected) and {} at N = 4", "coverage", "N = 4", _at_size("inside", 4)),
     Quoted("at N = 4 ({} expected), neither", "coverage", "N = 4", _at_size("drawn_inside", 4)),
     *(
+        Quoted(words, "coverage_by_range", "N ≤ 4, score − expected", _score(end))
+        for words, end in (
+            ("0.21 to {}, above", "_upper"),
+            ("0.42, {} to", "_lower"),
+            ("N ≤ 4: {},", ""),
+        )
+    ),
+    *(
         Quoted(words, "coverage_by_range", size_range, _inside(measure, size_range))
         for words, size_range, measure in (
             ("contain {} at 5 to 64", MIDDLE, "inside"),
@@ -266,17 +322,26 @@ QUOTED: Final = (
         )
     ),
     *(
+        Quoted(words, "coverage_by_range", MIDDLE, _inside(measure, MIDDLE, gram, "precision"))
+        for words, measure, gram in (
+            ("Precision {} (89% expected, det", "inside", "rank"),
+            ("({} expected, detectably", "drawn_inside", "rank"),
+            ("Precision is {} inside at", "inside", "exponential"),
+            ("5 to 64 ({} expected), 94", "drawn_inside", "exponential"),
+        )
+    ),
+    *(
         Quoted(words, "coverage_by_range", LARGE, _inside(measure, LARGE, statistic="precision"))
         for words, measure in (
-            ("exponential: {} (", "inside"),
-            ("({} expected). With cosines", "drawn_inside"),
+            ("expected), {} above (99", "inside"),
+            ("above ({} expected). With cosines", "drawn_inside"),
         )
     ),
     *(
         Quoted(words, "coverage_by_range", MIDDLE, _inside(measure, MIDDLE, "rank"))
         for words, measure in (
             ("Recall is {} inside", "inside"),
-            ("to 64 ({} expected); in [two", "drawn_inside"),
+            ("to 64 ({} expected), Prec", "drawn_inside"),
         )
     ),
     *(

@@ -49,6 +49,7 @@ MEASURES: Final = {
     "width": "distance between the bounds, both clipped to [0, 1]",
     "score": "interval score of the bounds, width + (2/a) × distance outside, a = 0.05",
     "drawn_score": "interval score of the bounds for heads drawn from Model G",
+    "score_gap": "interval score, measured minus drawn heads",
 }
 """Means over heads and sizes that curves over N and ranges of N have.
 
@@ -269,6 +270,7 @@ def _cells(
             "drawn_outside": (envelope[f"{statistic}_drawn_outside"], counted),
             "drawn_gap": (drawn_inside - inside, counted & known),
             "drawn_score": (width + penalty * drawn, counted),
+            "score_gap": (penalty * (excess - drawn), counted & known),
         }
     return {
         name: (values.where(counted, 0.0), counted) for name, (values, counted) in cells.items()

@@ -90,17 +90,19 @@ def _of_random_sink(tree: xr.DataTree, statistic: str, uncorrected: str) -> tupl
     drawn = null[statistic].sel(null=PERMUTED_SINK).isel(n=index).values
     limits = []
     own = null[statistic].sel(null=PERMUTED).isel(n=index).values
-    for values in (measured[statistic].values, own, drawn, measured[statistic].values - drawn):
+    true = measured[statistic].values
+    for values in (true, own, drawn, true - own, true - drawn):
         table = Table.of(measured.assign({statistic: (DIMS, values)}), statistic)
         if (pair := correlations(table)) is None:
             return alone
         limits.append(_over_kv_heads(table, pair[0][:, 0]))
     if not np.isfinite(limits).all():
         return alone
-    of_measured, of_own, of_null, of_gain = (with_interval(*numbers) for numbers in limits)
+    of_measured, of_own, of_null, over_own, of_gain = (with_interval(*pair) for pair in limits)
     return not limits[-1][1] > 0, (
         f"r = {of_measured} over documents and KV heads, with permuted values {of_own}, with a"
-        f" random direction of the sink as well {of_null}, of the gain over that {of_gain}"
+        f" random direction of the sink as well {of_null}; of the gain over permuted values"
+        f" {over_own}, over those with a random direction {of_gain}"
     )
 
 

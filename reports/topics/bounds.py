@@ -174,15 +174,12 @@ def _ranges(run: Run) -> list[Table]:
         Column("N", lambda row: mixed(row["size_range"].item()), "l"),
         Column("inside", partial(_of_range, measure="inside", show=_share_of)),
         Column("expected", partial(_of_range, measure="drawn_inside", show=_share_of)),
-        Column("expected − inside (95%)", _gap_of_range),
+        Column("expected − inside (95%)", partial(_gap_of_range, measure="drawn_gap")),
         Column("width", partial(_of_range, measure="width", show=partial(number, digits=2))),
         Column(
             "interval score", partial(_of_range, measure="score", show=partial(number, digits=2))
         ),
-        Column(
-            "expected score",
-            partial(_of_range, measure="drawn_score", show=partial(number, digits=2)),
-        ),
+        Column("score − expected (95%)", partial(_gap_of_range, measure="score_gap")),
     ]
     caption = (
         f"Share of {run.counted('head')} inside their bounds, mean over the sizes N of a range;"
@@ -191,7 +188,7 @@ def _ranges(run: Run) -> list[Table]:
         " working sizes, without the trivial N = 1. Width: distance between the bounds, clipped to"
         " [0, 1]. Interval score (Gneiting & Raftery 2007): width plus 40 times the distance of a"
         " value outside, for a level of 95%; lower is better, so narrow bounds do not lose by being"
-        " narrow alone."
+        f" narrow alone.{_without_bounds(run)}"
     )
     title = "At which N do the bounds hold?"
     return [Table.of("coverage_by_range", title, caption, columns, rows)]
@@ -206,15 +203,30 @@ def _of_range(row: xr.Dataset, measure: str, show: Callable[[float], Cell]) -> C
     return show(value) if math.isfinite(value) else missing()
 
 
-def _gap_of_range(row: xr.Dataset) -> Cell:
+def _gap_of_range(row: xr.Dataset, measure: str) -> Cell:
+    """Return a difference from simulated heads; that of a share in percentage points."""
     gap, low, high = (
-        float(row[f"by_range{end}"].reindex(measure=["drawn_gap"]).item())
+        float(row[f"by_range{end}"].reindex(measure=[measure]).item())
         for end in ("", "_lower", "_upper")
     )
     if not math.isfinite(gap):
         return missing()
-    limits = f" ({_points(100 * low)} to {_points(100 * high)})" if math.isfinite(low) else ""
-    return mixed(f"{_points(100 * gap)}{limits}")
+
+    def words(value: float) -> str:
+        return _points(100 * value) if measure == "drawn_gap" else f"{value:.2f}".replace("-", "−")
+
+    limits = f" ({words(low)} to {words(high)})" if math.isfinite(low) else ""
+    return mixed(f"{words(gap)}{limits}")
+
+
+def _without_bounds(run: Run) -> str:
+    """Name the Gram matrices for which not all heads have bounds; "" if there are none."""
+    cells = run.summary["recall_cells"].max("edition")
+    fewer = cells.where(cells < cells.max(), drop=True)
+    if not fewer.size:
+        return ""
+    counts = "; ".join(f"{gram}: {int(cells.sel(gram=gram)):,}" for gram in fewer["gram"].values)
+    return f" Of {int(cells.max()):,} (head, N) cells fewer have bounds under {counts}."
 
 
 def _coverage(run: Run) -> Table:

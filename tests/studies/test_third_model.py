@@ -6,6 +6,7 @@ import torch
 import xarray as xr
 from transformers import LlamaConfig
 
+from geostat.datasets.separability import STATISTICS
 from geostat.fits.amended.prediction import RUNGS
 from studies import third_model
 
@@ -60,16 +61,22 @@ def test_a_run_is_judged_by_the_frozen_rules(monkeypatch, capsys, r2, words):
         data |= {f"{name}_{score}": ("rung", [0, *r2, np.nan, np.nan]) for score in ("r2", "mae")}
     fitted = xr.Dataset(data, coords={"n_fitted": [2, 8], "rung": list(RUNGS)})
     amended = xr.Dataset({"depends_on": (("layer", "head"), [[0, 1, 2], [3, 1, -1]])})
+    p = [[0.5, 0.001, 0.9], [0.002, 0.8, np.nan]]
+    amended["rank_added_p"] = ("layer", "head"), p
+    amended["lag_added_p"] = ("layer", "head"), np.full((2, 3), 0.04) * [1, 1, 9]
     amended["dimension"] = ("layer", "head"), [[2.0, 3.0, 4.0], [5.0, 8.0, np.nan]]
     capture = xr.Dataset(attrs={"dimension": 32})
     cells = {
-        "measure": ["inside", "drawn_inside"],
+        "measure": ["inside", "drawn_inside", "drawn_gap"],
         "edition": ["sharp"],
         "gram": ["exponential", "offset", "rank"],
         "size_range": ["N ≤ 4", "N > 64"],
     }
-    shares = xr.DataArray(np.linspace(0, 1, 12).reshape(2, 1, 3, 2), cells)
-    summary = xr.Dataset({f"{name}_by_range": shares for name in ("precision", "recall")})
+    shares = xr.DataArray(np.linspace(0, 1, 18).reshape(3, 1, 3, 2), cells)
+    ends = {"": 0.0, "_lower": -0.1, "_upper": 0.1}
+    summary = xr.Dataset(
+        {f"{name}_by_range{end}": shares + by for name in STATISTICS for end, by in ends.items()}
+    )
     groups = {
         "/fitted": fitted,
         "/amended": amended,
@@ -83,7 +90,8 @@ def test_a_run_is_judged_by_the_frozen_rules(monkeypatch, capsys, r2, words):
     assert f"amended assumptions {words}" in printed
     assert "constant 1, rank 2, lag 1, rank_and_lag 1" in printed
     assert "effective dimension 2 to 8, median 4; head size 32" in printed
-    assert "Gram rank (expected): 36% (91%) at N ≤ 4, 45% (100%) at N > 64" in printed
+    assert "24% (59%; 94.1, 84.1 to 104.1) at N ≤ 4; 29% (65%; 100.0, 90.0 to 110.0)" in printed
+    assert "at a false-discovery rate of 5% the rank in 2, the lag in 0" in printed
     assert "layers that see" not in printed
     assert "largest bias -0.040 at N = 8, beyond 0.02 at 1 of 2 sizes" in printed
 

@@ -173,6 +173,8 @@ def test_the_gap_of_drawn_and_measured_heads_is_clustered_by_kv_head(finished: F
     of_drawn = overall(as_drawn).sel(gram="exponential")
     for name in ("precision", "recall"):
         assert_array_equal(of_drawn[f"{name}_drawn_gap"], 0)
+        gaps = of_drawn[f"{name}_by_n"].sel(measure="score_gap")
+        assert_array_equal(gaps.where(gaps.notnull(), 0), 0)
         assert_allclose(of_drawn[f"{name}_inside_se"], of_drawn[f"{name}_drawn_inside_se"])
 
 
@@ -187,6 +189,7 @@ def test_curves_and_ranges_are_means_over_their_sizes(finished: Finished, result
             "width": width,
             "score": width + 40 * envelope[f"{name}_excess"],
             "drawn_score": width + 40 * envelope[f"{name}_drawn_excess"],
+            "score_gap": 40 * (envelope[f"{name}_excess"] - envelope[f"{name}_drawn_excess"]),
         }
         for measure, values in cells.items():
             means = values.mean(("layer", "head")).sel(gram="exponential")
