@@ -28,6 +28,7 @@ from reports.tables.table import (
     text,
     whole,
 )
+from reports.text.number import percent
 
 GROUPS: Final = ((0, 1), (2, 3), (4, 5), (6, 7), (8, 30))
 """First and last octave of the ranks drawn as one line."""
@@ -203,6 +204,22 @@ def _largest_bias(data: xr.Dataset, name: str) -> str:
     return f"N = {int(worst['n_fitted'])} ({abs(float(worst)):.3f} too {side})"
 
 
+def _bands(data: xr.Dataset) -> str:
+    """Describe the predictive bands and their coverage; "" for runs without them."""
+    names = [name for name in ("precision", "recall") if f"{name}_covered" in data]
+    if not names:
+        return ""
+    covered = [data[f"{name}_covered"] for name in names]
+    least, most = (
+        percent(float(find(values))) for find, values in ((np.min, covered), (np.max, covered))
+    )
+    return (
+        " Band: mean half width of the 95% predictive band of a head in a new document; at each N"
+        " the 95% quantile of the absolute errors of all heads in the other documents. Of the"
+        f" held-out values {least} to {most} lie within, by row and score."
+    )
+
+
 def _prediction(run: Run, data: xr.Dataset) -> Table:
     """Return the table of predictions by rank and their rivals."""
     columns = [
@@ -211,9 +228,10 @@ def _prediction(run: Run, data: xr.Dataset) -> Table:
             numbers(f"${letter}$: {words}", f"{name}_{part}", digits=2)
             for name, letter in (("precision", "P"), ("recall", "R"))
             for part, words in (
-                *(("r2", "$R^2$"), ("r2_documents", "by document"), ("mae", "error")),
-                ("bias", "bias"),
+                *(("r2", "$R^2$"), ("r2_documents", "by document")),
+                *(("bias", "bias"), ("band", "band ±")),
             )
+            if f"{name}_{part}" in data
         ),
     ]
     n = data["n_fitted"].values
@@ -226,12 +244,13 @@ def _prediction(run: Run, data: xr.Dataset) -> Table:
         " The row after them has weights drawn by form h and sinks of another document in place of"
         " the query’s own."
         " $R^2$: share of the variance between head means; by document: of the variance between"
-        " heads and documents. Error: mean absolute error of head means. Bias: mean of predicted"
+        " heads and documents. Bias: mean of predicted"
         f" minus measured. Models are means over {data.attrs['draws']} draws of each query. The"
         " first row has no parameter of the head; the last predicts each document by the measured"
         " head on all others. The mean over sizes hides errors of opposite sign: at one size the"
         " bias of the amended assumptions is largest in Precision at"
         f" {_largest_bias(data, 'precision')} and in Recall at {_largest_bias(data, 'recall')}."
+        f"{_bands(data)}"
     )
     return Table.of(
         "amended_prediction", "Prediction by rank", caption, columns, each(data, "rung")

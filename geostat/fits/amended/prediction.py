@@ -26,7 +26,7 @@ from geostat.errors import InputError
 from geostat.fits.amended import weights
 from geostat.fits.amended.fit import LOW, parameters
 from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import leave_one_out_mean
+from geostat.statistics.jackknife import LEVEL, leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
 from theory.editions.sharp.sharp_law import in_threads
 from theory.evaluate.fitted import RankParameters, fitted
@@ -47,6 +47,8 @@ _MEANS: Final = {
     "r2_documents": ("share of the variance of {} between heads and documents explained", "R^2_k"),
     "mae": ("mean absolute error of head means of {}", r"\overline{|e|}"),
     "bias": ("mean of predicted minus measured {}", r"\bar e"),
+    "band": ("mean half width of the 95% predictive band of {} of a new document", r"h_{95}"),
+    "covered": ("share of held-out documents' {} within that band", "-"),
 }
 _HEAD: Final = ("layer", "head", "n_fitted")
 VARIABLES: Final = tuple(
@@ -290,7 +292,7 @@ def _scored(n: np.ndarray, truth: FloatArray, predicted: FloatArray) -> xr.Datas
         one_curve = np.where(known[index], _curve(of), np.nan)
         scores = [_scores(of, rung) for rung in (one_curve, *model)]
         others = leave_one_out_mean(of)  # its mean over documents is that of the head itself
-        scores.append({"r2_documents": _explained(of, others)})
+        scores.append({"r2_documents": _explained(of, others)} | _band(of, others))
         for part in _MEANS:
             numbers[f"{name}_{part}"] = np.array([score.get(part, np.nan) for score in scores])
         numbers[name] = mean_over_documents(of)
@@ -315,7 +317,24 @@ def _scores(truth: FloatArray, predicted: FloatArray) -> dict[str, float]:
         "mae": float(mean_over_documents(np.abs(error).ravel())),
         # rounded: the mean curve has none
         "bias": float(mean_over_documents(error.ravel()).round(12)) + 0.0,
-    }
+    } | _band(truth, predicted)
+
+
+def _band(truth: FloatArray, predicted: FloatArray) -> dict[str, float]:
+    """Return the mean half width of the 95% predictive band of a new document, both (document,
+    layer, head, n), and the share of held-out documents' values within it.
+
+    The half width at N is the 95% quantile of |measured − predicted| over heads and the other
+    documents; one for all heads.
+    """
+    error = np.abs(predicted - truth).reshape(len(truth), -1, truth.shape[-1])
+    error = error[..., np.isfinite(error).any(axis=1).sum(axis=0) > 1]  # N with other documents
+    if not error.size:
+        return {"band": np.nan, "covered": np.nan}
+    others = [np.delete(error, document, axis=0) for document in range(len(error))]
+    half = np.array([np.nanquantile(of.reshape(-1, of.shape[-1]), LEVEL, axis=0) for of in others])
+    covered = (error <= half[:, None]).sum() / np.isfinite(error).sum()
+    return {"band": float(half.mean()), "covered": float(covered)}
 
 
 def _explained(truth: FloatArray, predicted: FloatArray) -> float:

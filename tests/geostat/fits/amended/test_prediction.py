@@ -84,9 +84,23 @@ def test_drawn_heads_are_predicted(run):
         assert amended[f"{name}_r2"] > 0.7
         assert amended[f"{name}_r2"] > found[f"{name}_r2"].sel(rung="one cosine")
         assert abs(amended[f"{name}_bias"]) < 0.02
+        assert (found[f"{name}_band"].sel(rung=list(RUNGS[1:])) > 0).all()
         assert found[name].shape == found[f"{name}_fitted"].shape == (1, len(HEADS), 12)
     again = fitted_separability(run, draws=8)
     xr.testing.assert_identical(found, again)
+
+
+def test_predictive_bands_cover_new_documents():
+    """Errors of all heads have one distribution at each N."""
+    draw = np.random.default_rng(2)
+    truth = draw.normal(size=(8, 3, 20, 4)) * [1.0, 2.0, 1.0, 0.5]
+    found = module._band(truth, np.zeros_like(truth))
+    assert found["covered"] == pytest.approx(0.95, abs=0.02)
+    assert found["band"] == pytest.approx(1.96 * 4.5 / 4, rel=0.05)
+    shifted = np.where(np.arange(8)[:, None, None, None] == 3, 9.0, truth)  # one odd document
+    assert module._band(shifted, np.zeros_like(truth))["covered"] < 0.9
+    truth[0, 0, 0] = np.nan
+    assert np.isfinite([*module._band(truth, np.zeros_like(truth)).values()]).all()
 
 
 def test_a_query_counts_where_it_is_measured(run):
