@@ -88,11 +88,11 @@ def key_result(tree: xr.DataTree) -> KeyResult:
     """Return the key result on similarity, from the verdicts on the printed decay."""
     claim = "similarity.exponential"
     verdicts = {
-        "holds": "In most heads mean similarity is close to an exponential decay with lag.",
+        "holds": "In most heads mean similarity is close to an exponential decay to 0 with lag.",
         "holds trivially": "In most heads exponential decay is close, trivial ones included.",
-        "fails": "In most heads similarity does not decay exponentially with lag.",
-        "mixed": "Similarity decays exponentially in some heads, not in others.",
-        "undetermined": "Whether similarity decays exponentially is undetermined.",
+        "fails": "In most heads similarity does not decay exponentially to 0 with lag.",
+        "mixed": "Similarity decays exponentially to 0 in some heads, not in others.",
+        "undetermined": "Whether similarity decays exponentially to 0 is undetermined.",
     }
     exponential, offset = counts_of(tree, claim), counts_of(tree, "similarity.offset")
     # the smallest number of heads in which both can be the case

@@ -309,7 +309,7 @@ def caption_similarity(run: Run) -> Caption:
     if "negative_fraction" in run.similarity:
         part = mean(run.similarity["negative_fraction"])
         below_0 = say.percent("negative_fraction, mean", part, 0)
-        finding += f" {below_0} of all cosines are negative; an exponential is positive."
+        finding += f" {below_0} of all cosines are negative."
     return Caption(description, finding, say.all)
 
 
