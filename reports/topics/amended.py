@@ -243,7 +243,7 @@ def _prediction(run: Run, data: xr.Dataset) -> Table:
         " can be a sink. The amended assumptions add the law of rank and the effective dimension."
         " The row after them has weights drawn by form h and sinks of another document in place of"
         " the query’s own."
-        " $R^2$: share of the variance between head means; by document: of the variance between"
+        " R²: share of the variance between head means; by document: of the variance between"
         " heads and documents. Bias: mean of predicted"
         f" minus measured. Models are means over {data.attrs['draws']} draws of each query. The"
         " first row has no parameter of the head; the last predicts each document by the measured"

@@ -340,7 +340,8 @@ def _band(truth: FloatArray, predicted: FloatArray) -> dict[str, float]:
 def _explained(truth: FloatArray, predicted: FloatArray) -> float:
     """Return the share of variance explained, about the mean curve: (..., layer, head, n)."""
     spread = np.nansum((truth - _curve(truth)) ** 2)
-    return float(1 - np.nansum((predicted - truth) ** 2) / spread) if spread > 0 else np.nan
+    explained = 1 - np.nansum((predicted - truth) ** 2) / spread if spread > 0 else np.nan
+    return float(np.round(explained, 12)) + 0.0  # the mean curve has none
 
 
 def _curve(values: FloatArray) -> FloatArray:

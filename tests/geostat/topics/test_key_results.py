@@ -253,8 +253,9 @@ def test_stronger_nulls_that_separate_as_well_are_named(name, other):
     both = xr.concat([tree["separable"].to_dataset(), null], "null")
     tree["separable"] = xr.DataTree(both)
     verdict = results(tree)["geometry"]["verdict"]
-    not_above = f"Precision is at no N detectably above that {separability.STRONGER[name]}"
-    assert (not_above in verdict) == (other < 0.1)
+    words = f"Precision is at no N detectably above that {separability.STRONGER[name]}"
+    counts = " (6 heads above and 1 below at N = 4)"
+    assert (f"{words}{counts}" in verdict) == (other < 0.1)
 
 
 @pytest.mark.parametrize(("of_directions", "trivial"), [(-0.2, True), (0.0, False), (0.2, False)])

@@ -95,6 +95,7 @@ def test_drawn_weights_are_recovered(data):
     explained = dict(zip(WEIGHT_FORMS, found["mass_r2"].values.tolist(), strict=True))
     assert explained["h"] == pytest.approx(explained["measured"], abs=0.02)
     assert max(explained[form] for form in ("gaussian", "g", "logistic")) < explained["h"] - 0.05
+    assert found["top_bias"].sel(weight_form="measured") == 0
     top = found["top_error"].sel(weight_form=["h", "gaussian"]).values
     assert top[0] < 0.6 * top[1]
     assert found["weight_form"].values.tolist() == list(WEIGHT_FORMS)
@@ -116,3 +117,13 @@ def test_few_content_tokens_have_no_fit(data):
     assert np.isnan(fitted.logs[0, 0, 0]).all()
     assert np.isnan(fitted.scale[0, 0, 0])
     assert np.isfinite(compare_weights(few)["mass_r2"]).all()
+
+
+def test_without_content_tokens_nothing_is_compared(data):
+    """Every token is a functional sink."""
+    sinks = data.copy(deep=True)
+    sinks["log_weight"][:] = np.nan
+    sinks["content_tokens"][:] = 0
+    found = compare_weights(sinks)
+    for name in ("mass_r2", "top_error", "weight_scale", "weight_variance"):
+        assert found[name].isnull().all(), name
