@@ -1,11 +1,14 @@
 """Prediction by rank: the table names the size at which the mean over heads is predicted worst."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import xarray as xr
 from support.reports_tree import cells, run_tree
 
 from reports.run import Run
 from reports.topics.amended import RUNGS, _prediction
+from reports.topics.bounds import _without_bounds
 
 
 def fitted() -> xr.Dataset:
@@ -36,3 +39,14 @@ def test_the_largest_bias_is_that_of_the_mean_over_heads_at_one_size():
     assert str(older.caption).endswith(largest)
     assert [row.split(" | ")[0] for row in cells(table)] == list(RUNGS.values())
     assert cells(table)[-1].endswith(" | 0.50" * 8)
+
+
+def test_cells_without_bounds_are_counted():
+    cells = xr.DataArray(
+        [[30, 30, 28], [30, 30, 27]],
+        {"edition": ["printed", "sharp"], "gram": ["exponential", "offset", "rank"]},
+    )
+    run = SimpleNamespace(summary=xr.Dataset({"recall_cells": cells}))
+    assert _without_bounds(run) == " Of 30 (head, N) cells fewer have bounds under rank: 28."
+    run.summary["recall_cells"][:] = 30
+    assert _without_bounds(run) == ""
